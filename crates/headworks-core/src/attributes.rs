@@ -1,0 +1,19 @@
+//! Attributes: the key–value pairs that describe a request.
+
+/// What is known of one request, borrowed from its caller: `service=checkout`, `caller=web`.
+///
+/// Keys are looked up in the order given; the fronts refuse requests that name a key twice.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a>(&'a [(&'a str, &'a str)]);
+
+impl<'a> Attributes<'a> {
+    /// The attributes of a request.
+    pub fn new(pairs: &'a [(&'a str, &'a str)]) -> Self {
+        Self(pairs)
+    }
+
+    /// The value of `key`, if the request has it.
+    pub fn get(self, key: &str) -> Option<&'a str> {
+        self.0.iter().find(|(k, _)| *k == key).map(|(_, v)| *v)
+    }
+}

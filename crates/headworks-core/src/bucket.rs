@@ -1,0 +1,85 @@
+//! Buckets: the things counted. A limit has one for each distinct list of values of its `per` keys.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The identity of a bucket, the same on every tier.
+///
+/// A list, never a joined string: `a_b` + `c` is not `a` + `b_c`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BucketKey {
+    /// The name of the limit.
+    pub limit: Arc<str>,
+    /// The instance of the limit's scope (a region, a zone); empty for a limit that holds globally.
+    pub scope: Vec<String>,
+    /// Which requests of the limit are counted here.
+    pub values: Values,
+}
+
+impl BucketKey {
+    /// The bucket of a limit without `per`.
+    pub fn whole(limit: Arc<str>) -> Self {
+        Self { limit, scope: Vec::new(), values: Values::Of(Vec::new()) }
+    }
+
+    /// A limit without `per` has this one bucket, which every child may hear of.
+    pub fn is_whole(&self) -> bool {
+        self.values == Values::Of(Vec::new())
+    }
+}
+
+impl fmt::Display for BucketKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.limit, self.scope)?;
+        match &self.values {
+            Values::Of(values) => write!(f, "{values:?}"),
+            Values::Rest => f.write_str("[rest]"),
+        }
+    }
+}
+
+/// Which requests of a limit a bucket counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Values {
+    /// Those with these values, in the order of the limit's `per` keys.
+    Of(Vec<String>),
+    /// Those whose values are not tracked, since the limit has its `max_buckets` already.
+    Rest,
+}
+
+/// What a bucket has counted since its node started; every number only rises.
+///
+/// All are in cost units. `offered = admitted + dropped`; what a shadow limit would have dropped is admitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// What reached the limit, before it dropped anything.
+    pub offered: u64,
+    /// What the limit dropped.
+    pub dropped: u64,
+    /// What the limit would have dropped, had its mode been `enforce`.
+    pub would_drop: u64,
+}
+
+impl Counts {
+    /// What the limit let pass.
+    pub fn admitted(self) -> u64 {
+        self.offered.saturating_sub(self.dropped)
+    }
+
+    /// What was counted since `earlier`; zero for a number that fell, which a sound counter never does.
+    pub fn since(self, earlier: Counts) -> Counts {
+        Counts {
+            offered: self.offered.saturating_sub(earlier.offered),
+            dropped: self.dropped.saturating_sub(earlier.dropped),
+            would_drop: self.would_drop.saturating_sub(earlier.would_drop),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Counts) {
+        self.offered = self.offered.saturating_add(more.offered);
+        self.dropped = self.dropped.saturating_add(more.dropped);
+        self.would_drop = self.would_drop.saturating_add(more.would_drop);
+    }
+}

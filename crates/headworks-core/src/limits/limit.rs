@@ -1,0 +1,171 @@
+//! Checked limits. A value of these types has no faults left in it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::units::Rate;
+
+/// One rule: which requests it concerns, how they are counted, and how many of them pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Unique in its set; the metric label, and what refusals name.
+    pub name: Arc<str>,
+    /// Key and value of every attribute that a request must have, sorted by key.
+    pub matches: Vec<(String, String)>,
+    /// The keys whose values tell buckets apart, in the file's order; none means one bucket for all.
+    pub per: Vec<String>,
+    /// How much passes.
+    pub rate: Rate,
+    /// What a request costs that does not say.
+    pub cost: u32,
+    /// Whether the verdict is enforced.
+    pub mode: Mode,
+    /// Place in the pipeline among limits that are otherwise equal in rank; lower is earlier.
+    pub order: i32,
+    /// What holds while nothing is heard from the control plane.
+    pub on_silence: OnSilence,
+    /// Distinct lists of values tracked; all others share one bucket.
+    pub max_buckets: u32,
+    /// What becomes of a request that lacks a `per` key.
+    pub missing: Missing,
+}
+
+/// Whether a limit's verdict is enforced. The verdict itself is the same in every mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// What is over the limit is dropped.
+    #[default]
+    Enforce,
+    /// What is over the limit is counted as such, and passes.
+    Shadow,
+    /// Nothing is matched or counted.
+    Off,
+}
+
+/// What a limit does once its plan has grown old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OnSilence {
+    /// What holds in the end.
+    pub policy: SilencePolicy,
+    /// How long the last ratio stays before `policy` takes over; `None` takes the node's own `--hold`.
+    pub hold: Option<Duration>,
+}
+
+impl Default for OnSilence {
+    fn default() -> Self {
+        Self { policy: SilencePolicy::Hold, hold: None }
+    }
+}
+
+/// What a limit does when the hold is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SilencePolicy {
+    /// Keeps the last ratio for the hold, then lets everything pass.
+    #[default]
+    Hold,
+    /// Lets everything pass as soon as the plan is no longer fresh.
+    Open,
+    /// Keeps the last ratio for the hold, then drops everything.
+    Closed,
+}
+
+/// What becomes of a request that lacks a key in `per`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Missing {
+    /// The limit does not concern it.
+    #[default]
+    Skip,
+    /// It counts in the bucket of the empty value.
+    Empty,
+    /// It is dropped.
+    Drop,
+}
+
+/// All limits in force together, in pipeline order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitSet {
+    limits: Vec<Arc<Limit>>,
+    digest: Digest,
+}
+
+impl LimitSet {
+    /// Sorts limits into pipeline order: whatever order they came in, the same set results.
+    ///
+    /// More `per` keys go first, then more `match` keys, then the lower `order`, then the name: the narrow limit
+    /// trims a hog before the wide one counts, so that the wide one's ratio falls on everybody alike.
+    pub fn new(mut limits: Vec<Limit>) -> Self {
+        limits.sort_by(|a, b| {
+            (b.per.len().cmp(&a.per.len()))
+                .then(b.matches.len().cmp(&a.matches.len()))
+                .then(a.order.cmp(&b.order))
+                .then(a.name.cmp(&b.name))
+        });
+        let digest = Digest::of(&limits);
+        Self { limits: limits.into_iter().map(Arc::new).collect(), digest }
+    }
+
+    /// The limits, in pipeline order.
+    pub fn limits(&self) -> &[Arc<Limit>] {
+        &self.limits
+    }
+
+    /// The limit of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Limit>> {
+        self.limits.iter().find(|l| &*l.name == name)
+    }
+
+    /// Tells this set from every other one, on whatever machine it was computed.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+}
+
+impl Default for LimitSet {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
+/// Identifies a set of limits by its content.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest(pub [u8; 16]);
+
+impl Digest {
+    /// The digest of limits in pipeline order: SHA-256 over each field, length first, cut to 128 bits.
+    fn of(limits: &[Limit]) -> Self {
+        let mut hash = Sha256::new();
+        for limit in limits {
+            let matches = limit.matches.iter().flat_map(|(k, v)| [k.as_str(), v.as_str()]);
+            let texts: Vec<&str> = [&*limit.name].into_iter().chain(matches).collect();
+            for list in [texts, limit.per.iter().map(String::as_str).collect()] {
+                hash.update((list.len() as u64).to_le_bytes());
+                for text in list {
+                    hash.update((text.len() as u64).to_le_bytes());
+                    hash.update(text);
+                }
+            }
+            // Debug of these plain values is stable within a release; a new release computes a new digest at
+            // worst, which costs one more sending of the limits.
+            let rest = (limit.rate, limit.cost, limit.mode, limit.order, limit.on_silence);
+            hash.update(format!("{rest:?}{:?}{:?}", limit.max_buckets, limit.missing));
+        }
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&hash.finalize()[..16]);
+        Self(digest)
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}

@@ -1,0 +1,150 @@
+//! What nodes say to each other. The same messages travel at every hop; the wire crate gives them bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::bucket::{BucketKey, Counts};
+use crate::limits::{Digest, LimitSet};
+use crate::units::Headroom;
+
+/// A number that a parent gave to a bucket; valid within one incarnation of that parent, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BucketNumber(pub u32);
+
+/// One life of a node: drawn at random when its process starts, so that a restart is never mistaken for a
+/// counter that fell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Incarnation(pub u64);
+
+/// What kind of node this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Tier {
+    /// Decides requests.
+    Agent,
+    /// Sums a zone.
+    Aggregator,
+    /// Computes headrooms.
+    Controller,
+}
+
+impl Tier {
+    /// The tier as metrics, logs and flags write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tier::Agent => "agent",
+            Tier::Aggregator => "aggregator",
+            Tier::Controller => "controller",
+        }
+    }
+}
+
+/// The first message of a child.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hello {
+    /// Names the node for operators; unique among the live children of a parent.
+    pub node: String,
+    /// This life of the node.
+    pub incarnation: Incarnation,
+    /// What kind of node it is.
+    pub tier: Tier,
+    /// Where it stands.
+    pub zone: String,
+    /// Where its zone stands; may be empty.
+    pub region: String,
+    /// The release it runs.
+    pub version: String,
+    /// The parent it leaves, if it moves: its demand there moves with it.
+    pub previous_parent: Option<String>,
+    /// The limits that it holds already, and need not be sent.
+    pub limits: Option<Digest>,
+}
+
+/// What a child counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Rises by one with each report of an incarnation.
+    pub sequence: u64,
+    /// The child's own time since its incarnation began: the parent divides by differences of this.
+    pub elapsed: Duration,
+    /// Whether buckets that are left out are idle; early reports are partial.
+    pub full: bool,
+    /// Agents counted here: 1 for an agent, the sum below an aggregator.
+    pub agents: u32,
+    /// The buckets that were counted.
+    pub entries: Vec<ReportEntry>,
+}
+
+/// One bucket in a report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportEntry {
+    /// Which bucket; by name until the parent has given it a number.
+    pub bucket: BucketRef,
+    /// Counted since the child's incarnation began.
+    pub counts: Counts,
+    /// Offered rate in units a second, from a child that sums others and so knows better than the difference of
+    /// its sums, which depends on whose reports came in between; `None` from an agent.
+    pub demand: Option<f64>,
+    /// The headroom that the child holds, told once on attaching: a restarted controller learns from it what was
+    /// in force.
+    pub in_force: Option<Headroom>,
+}
+
+/// A bucket, by name or by the number that the parent gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BucketRef {
+    /// By its identity.
+    Named(BucketKey),
+    /// By its parent's number.
+    Number(BucketNumber),
+}
+
+/// What a parent wants its child to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// This life of the parent; numbers of another life are void.
+    pub incarnation: Incarnation,
+    /// Rises by one with each plan to this child.
+    pub sequence: u64,
+    /// Time since the controller computed what this plan carries, so that waiting does not add up tier by tier.
+    pub age: Duration,
+    /// Below this age the plan is fresh.
+    pub ttl: Duration,
+    /// Time between a child's full reports.
+    pub interval: Duration,
+    /// Least time between two reports of a child.
+    pub spacing: Duration,
+    /// What the controller heard when it computed.
+    pub view: View,
+    /// The limits that the entries are for.
+    pub digest: Digest,
+    /// A number for humans: how many sets of limits this controller has had.
+    pub generation: u64,
+    /// The limits themselves, if the child does not hold them yet.
+    pub limits: Option<Arc<LimitSet>>,
+    /// Numbers given to buckets that the child named, or that all children hear of.
+    pub names: Vec<(BucketNumber, BucketKey)>,
+    /// Headrooms of buckets that all children hear of: limits without `per`.
+    pub shared: Vec<PlanEntry>,
+    /// Headrooms of buckets that this child holds.
+    pub private: Vec<PlanEntry>,
+}
+
+/// How much of the fleet a controller heard; of two controllers, a child obeys the one that hears more.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct View {
+    /// Aggregators attached to the controller.
+    pub aggregators: u32,
+    /// Agents below them.
+    pub agents: u32,
+    /// Offered rate over all buckets, in units a second.
+    pub demand: f64,
+}
+
+/// One bucket in a plan. Absolute: the wanted value, never a change to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlanEntry {
+    /// Which bucket.
+    pub bucket: BucketNumber,
+    /// Its headroom.
+    pub headroom: Headroom,
+}

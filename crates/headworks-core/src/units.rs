@@ -1,0 +1,155 @@
+//! Quantities with their units in the type: moments, rates, headrooms and drop ratios.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A point on its holder's monotonic clock, in nanoseconds since an origin of the holder's choice.
+///
+/// Two moments compare only when one process took both; between processes, durations travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// A moment `since_origin` after the origin of the clock; past 584 years it stands still.
+    pub fn after(since_origin: Duration) -> Self {
+        Self(u64::try_from(since_origin.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Time gone by since `earlier`; zero if `earlier` is in the future.
+    pub fn since(self, earlier: Moment) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl std::ops::Add<Duration> for Moment {
+    type Output = Moment;
+
+    fn add(self, later: Duration) -> Moment {
+        Self::after(Duration::from_nanos(self.0).saturating_add(later))
+    }
+}
+
+/// How much a limit lets through in a unit of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rate {
+    /// Counted, never dropped.
+    Unlimited,
+    /// An amount of cost units for each unit of time; an amount of 0 bans.
+    Per {
+        /// Cost units for each `unit`.
+        amount: u64,
+        /// The unit of time.
+        unit: Unit,
+    },
+}
+
+impl Rate {
+    /// Cost units a second; infinite when unlimited.
+    pub fn per_second(self) -> f64 {
+        match self {
+            Rate::Unlimited => f64::INFINITY,
+            #[allow(clippy::cast_precision_loss, reason = "a rate above 2^53 a second is beyond any fleet")]
+            Rate::Per { amount, unit } => amount as f64 / unit.duration().as_secs_f64(),
+        }
+    }
+
+    /// A ban drops everything, with or without traffic, whatever is away.
+    pub fn is_ban(self) -> bool {
+        matches!(self, Rate::Per { amount: 0, .. })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rate::Unlimited => f.write_str("unlimited"),
+            Rate::Per { amount, unit } => write!(f, "{amount}/{}", unit.name()),
+        }
+    }
+}
+
+/// A unit of time that a rate may be written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// One second.
+    Second,
+}
+
+impl Unit {
+    /// The length of one unit.
+    pub fn duration(self) -> Duration {
+        match self {
+            Unit::Second => Duration::from_secs(1),
+        }
+    }
+
+    /// The unit as limits files write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Second => "second",
+        }
+    }
+}
+
+/// Limit divided by offered rate, not capped: above 1 there is room, at 0 all is dropped.
+///
+/// Kept as such, never as `1 − h` and never rounded: a limit of 1 a minute over busy hosts needs a drop ratio
+/// that is right to a millionth, and only `h` itself has that precision near 0.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Headroom(f64);
+
+impl Headroom {
+    /// No traffic, or no limit: everything passes.
+    pub const OPEN: Headroom = Headroom(f64::INFINITY);
+    /// Nothing passes.
+    pub const SHUT: Headroom = Headroom(0.0);
+
+    /// A headroom from its number; `None` for NaN and for numbers below 0, which no law gives.
+    pub fn new(value: f64) -> Option<Self> {
+        (value >= 0.0).then_some(Self(value))
+    }
+
+    /// The headroom of a bucket: `limit / offered`, both in cost units a second.
+    ///
+    /// A limit of 0 is shut with or without traffic; otherwise no traffic leaves it open. Never NaN.
+    pub fn of(limit_per_second: f64, offered_per_second: f64) -> Self {
+        if limit_per_second <= 0.0 {
+            Self::SHUT
+        } else if offered_per_second > 0.0 {
+            Self(limit_per_second / offered_per_second)
+        } else {
+            Self::OPEN
+        }
+    }
+
+    /// The number itself, from 0 to infinity.
+    pub fn value(self) -> f64 {
+        self.0
+    }
+
+    /// The fraction of offered requests to drop: `max(0, 1 − h)`.
+    pub fn drop_ratio(self) -> DropRatio {
+        DropRatio((1.0 - self.0).clamp(0.0, 1.0))
+    }
+}
+
+/// The fraction of offered requests to drop, from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct DropRatio(f64);
+
+impl DropRatio {
+    /// Drops nothing.
+    pub const NONE: DropRatio = DropRatio(0.0);
+    /// Drops everything.
+    pub const ALL: DropRatio = DropRatio(1.0);
+
+    /// A drop ratio from its number; `None` outside 0..=1.
+    pub fn new(value: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&value).then_some(Self(value))
+    }
+
+    /// The number itself, from 0 to 1.
+    pub fn value(self) -> f64 {
+        self.0
+    }
+}
