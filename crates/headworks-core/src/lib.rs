@@ -4,8 +4,24 @@
 //! arguments, answers are values. The program drives these state machines with real time; a simulator may drive
 //! the same code with time of its own.
 
+pub mod agent;
 pub mod attributes;
 pub mod bucket;
+pub mod children;
+pub mod decision;
+pub mod fleet;
+pub mod ladder;
+pub mod law;
 pub mod limits;
+pub mod link;
+pub mod matching;
 pub mod message;
+pub mod meter;
+pub mod node;
+pub mod registry;
+pub mod significance;
+pub mod status;
+#[cfg(test)]
+mod testing;
 pub mod units;
+pub mod zone;

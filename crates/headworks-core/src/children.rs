@@ -1,0 +1,384 @@
+//! A parent's side: the children it hears, what they count together, and what each has yet to be told.
+
+mod child;
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+pub use child::{Child, ChildId, Held};
+
+use crate::bucket::{BucketKey, Counts};
+use crate::limits::{LimitSet, Mode};
+use crate::link::INTERVAL;
+use crate::message::{BucketNumber, BucketRef, Hello, Incarnation, Plan, PlanEntry, Report, ReportEntry, Tier};
+use crate::registry::Registry;
+use crate::units::{Headroom, Moment};
+
+/// Intervals of silence after which a child's demand no longer counts.
+const SILENT_AFTER: u32 = 3;
+/// Most buckets that one parent numbers; bounds its memory, whatever names children send.
+const MOST_BUCKETS: usize = 1_000_000;
+/// Most buckets that one child may hold.
+const MOST_BUCKETS_OF_A_CHILD: usize = 100_000;
+/// Children whose counts are remembered after they left, so that those who come back are not counted twice.
+const MOST_DEPARTED: usize = 20_000;
+/// How long they are remembered.
+const REMEMBERED: Duration = Duration::from_secs(120);
+
+/// What a parent knows of one bucket.
+#[derive(Debug, Default)]
+pub struct Bucket {
+    /// Offered rate over all children, in units a second.
+    pub demand: f64,
+    /// Counted by all children since this parent's incarnation began.
+    pub counts: Counts,
+    /// What children are told; `None` until there is something to tell.
+    pub headroom: Option<Headroom>,
+    /// The lowest headroom that a child said was in force when it attached.
+    pub in_force: Option<Headroom>,
+    /// Whether a report spoke of it since the last tick.
+    pub heard: bool,
+    holders: u32,
+    changed: u64,
+}
+
+/// What came of a child's report.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// Buckets whose demand it touched.
+    pub touched: Vec<BucketNumber>,
+    /// Entries that made no sense or had no room.
+    pub refused: u32,
+}
+
+/// What came of a child's hello.
+#[derive(Clone, Copy, Debug)]
+pub struct Attachment {
+    /// What this parent calls the child.
+    pub child: ChildId,
+    /// Another live child has the same node id.
+    pub twin: bool,
+}
+
+#[derive(Debug)]
+struct Departed {
+    left: Moment,
+    counts: HashMap<BucketNumber, Counts>,
+}
+
+/// The children of one parent.
+#[derive(Debug)]
+pub struct Children {
+    node: String,
+    incarnation: Incarnation,
+    children: HashMap<ChildId, Child>,
+    departed: HashMap<(String, Incarnation), Departed>,
+    buckets: Registry<Bucket>,
+    /// Buckets of limits without `per`, which every child hears of.
+    whole: BTreeSet<BucketNumber>,
+    /// Rises with every change that children have to hear of.
+    revision: u64,
+    next_child: u64,
+}
+
+impl Children {
+    /// No children yet. `node` and `incarnation` are the parent's own.
+    pub fn new(node: String, incarnation: Incarnation) -> Self {
+        Self {
+            node,
+            incarnation,
+            children: HashMap::new(),
+            departed: HashMap::new(),
+            buckets: Registry::with_room_for(MOST_BUCKETS),
+            whole: BTreeSet::new(),
+            revision: 0,
+            next_child: 0,
+        }
+    }
+
+    /// The buckets that children hold, and those of limits without `per`.
+    pub fn buckets(&self) -> &Registry<Bucket> {
+        &self.buckets
+    }
+
+    /// The same, to change them; use [`Children::set_headroom`] for headrooms, which have to be told.
+    pub fn buckets_mut(&mut self) -> &mut Registry<Bucket> {
+        &mut self.buckets
+    }
+
+    /// Children attached now.
+    pub fn iter(&self) -> impl Iterator<Item = (ChildId, &Child)> {
+        self.children.iter().map(|(id, child)| (*id, child))
+    }
+
+    /// One child.
+    pub fn get(&self, id: ChildId) -> Option<&Child> {
+        self.children.get(&id)
+    }
+
+    /// Agents at or below the children.
+    pub fn agents(&self) -> u32 {
+        self.children.values().fold(0, |sum, child| sum.saturating_add(child.agents))
+    }
+
+    /// Children of a tier.
+    pub fn of_tier(&self, tier: Tier) -> usize {
+        self.children.values().filter(|child| child.hello.tier == tier).count()
+    }
+
+    /// A child says hello.
+    pub fn attach(&mut self, hello: Hello, now: Moment) -> Attachment {
+        let child = ChildId(self.next_child);
+        self.next_child += 1;
+        let twin = self.children.values().any(|other| other.hello.node == hello.node);
+        let known = self.departed.remove(&(hello.node.clone(), hello.incarnation));
+        let baseline = match (known, &hello.previous_parent) {
+            (Some(departed), _) => child::Baseline::Remembered(departed.counts),
+            (None, None) => child::Baseline::Zero,
+            (None, Some(_)) => child::Baseline::FirstReport,
+        };
+        self.children.insert(child, Child::new(hello, baseline, now));
+        Attachment { child, twin }
+    }
+
+    /// A child reports. A report that is not newer than the last one changes nothing.
+    pub fn report(&mut self, id: ChildId, report: &Report, now: Moment) -> Received {
+        let mut received = Received::default();
+        let Some(mut child) = self.children.remove(&id) else { return received };
+        if child.begin(report, now) {
+            for entry in &report.entries {
+                match self.resolve(&mut child, entry) {
+                    Resolved::Bucket(number) => {
+                        self.take(&mut child, number, entry, report);
+                        received.touched.push(number);
+                    }
+                    Resolved::Gone => {}
+                    Resolved::Refused => received.refused += 1,
+                }
+            }
+            if report.full {
+                self.rest_those_left_out(&mut child, report, &mut received.touched);
+            }
+            child.finish();
+        }
+        self.children.insert(id, child);
+        received
+    }
+
+    fn resolve(&mut self, child: &mut Child, entry: &ReportEntry) -> Resolved {
+        match &entry.bucket {
+            BucketRef::Named(key) => {
+                if child.held.len() >= MOST_BUCKETS_OF_A_CHILD {
+                    return Resolved::Refused;
+                }
+                let Some(number) = self.buckets.intern(key) else { return Resolved::Refused };
+                child.unnamed.push(number);
+                Resolved::Bucket(number)
+            }
+            BucketRef::Number(number) if self.buckets.get(*number).is_some() => Resolved::Bucket(*number),
+            BucketRef::Number(number) if self.buckets.was_given(*number) => Resolved::Gone,
+            BucketRef::Number(_) => Resolved::Refused,
+        }
+    }
+
+    fn take(&mut self, child: &mut Child, number: BucketNumber, entry: &ReportEntry, report: &Report) {
+        let Some(bucket) = self.buckets.get_mut(number) else { return };
+        let held = child.hold(number, entry, report.elapsed, || bucket.holders += 1);
+        bucket.counts += entry.counts.since(held.counts);
+        let before = held.demand();
+        held.read(entry, report);
+        bucket.shift(held.demand() - before);
+        if let Some(told) = entry.in_force {
+            bucket.in_force = Some(bucket.in_force.map_or(told, |other| if told < other { told } else { other }));
+        }
+    }
+
+    fn rest_those_left_out(&mut self, child: &mut Child, report: &Report, touched: &mut Vec<BucketNumber>) {
+        for (number, held) in child.held.iter_mut().filter(|(_, held)| held.reported != report.sequence) {
+            let before = held.demand();
+            held.rest(report.elapsed);
+            if before > 0.0
+                && let Some(bucket) = self.buckets.get_mut(*number)
+            {
+                bucket.shift(-before);
+                touched.push(*number);
+            }
+        }
+    }
+
+    /// A child is gone. What it offered no longer counts, and comes back by bucket for those who know better.
+    pub fn detach(&mut self, id: ChildId, now: Moment) -> Option<(Child, HashMap<BucketNumber, f64>)> {
+        let mut child = self.children.remove(&id)?;
+        let demand = self.silence_child(&mut child);
+        for number in child.held.keys() {
+            if let Some(bucket) = self.buckets.get_mut(*number) {
+                bucket.holders = bucket.holders.saturating_sub(1);
+            }
+        }
+        self.remember(&child, now);
+        Some((child, demand))
+    }
+
+    fn remember(&mut self, child: &Child, now: Moment) {
+        self.departed.retain(|_, departed| now.since(departed.left) < REMEMBERED);
+        if self.departed.len() < MOST_DEPARTED {
+            let counts = child.held.iter().map(|(number, held)| (*number, held.counts)).collect();
+            let name = (child.hello.node.clone(), child.hello.incarnation);
+            self.departed.insert(name, Departed { left: now, counts });
+        }
+    }
+
+    /// Ends the demand of children that have been silent too long: their names and what they offered.
+    pub fn end_silent(&mut self, now: Moment) -> Vec<(ChildId, HashMap<BucketNumber, f64>)> {
+        let silent: Vec<ChildId> = (self.children.iter())
+            .filter(|(_, child)| !child.silent && now.since(child.last_report) > SILENT_AFTER * INTERVAL)
+            .map(|(id, _)| *id)
+            .collect();
+        let mut ended = Vec::new();
+        for id in silent {
+            if let Some(mut child) = self.children.remove(&id) {
+                ended.push((id, self.silence_child(&mut child)));
+                child.silent = true;
+                self.children.insert(id, child);
+            }
+        }
+        ended
+    }
+
+    fn silence_child(&mut self, child: &mut Child) -> HashMap<BucketNumber, f64> {
+        let mut ended = HashMap::new();
+        for (number, held) in child.held.iter_mut().filter(|(_, held)| held.demand() > 0.0) {
+            if let Some(bucket) = self.buckets.get_mut(*number) {
+                bucket.shift(-held.demand());
+                ended.insert(*number, held.demand());
+            }
+            held.forget_demand();
+        }
+        ended
+    }
+
+    /// What children shall hear of a bucket from now on.
+    pub fn set_headroom(&mut self, number: BucketNumber, headroom: Option<Headroom>) {
+        if let Some(bucket) = self.buckets.get_mut(number)
+            && bucket.headroom != headroom
+        {
+            self.revision += 1;
+            bucket.headroom = headroom;
+            bucket.changed = self.revision;
+        }
+    }
+
+    /// Adopts a new set of limits: buckets of limits that are gone, or that tell buckets apart by other keys, are
+    /// forgotten; limits without `per` have a bucket before any child asks. The state of all others stays.
+    pub fn adopt(&mut self, old: &LimitSet, new: &LimitSet) {
+        self.buckets.retain(|key, _| new.keeps_bucket(old, key));
+        let buckets = &self.buckets;
+        for child in self.children.values_mut() {
+            child.held.retain(|number, _| buckets.get(*number).is_some());
+        }
+        self.whole.retain(|number| buckets.get(*number).is_some());
+        for limit in new.limits().iter().filter(|limit| limit.per.is_empty() && limit.mode != Mode::Off) {
+            self.intern_whole(&BucketKey::whole(limit.name.clone()));
+        }
+        self.revision += 1;
+    }
+
+    /// The bucket of a limit without `per`, known from now on to every child.
+    pub fn intern_whole(&mut self, key: &BucketKey) -> Option<BucketNumber> {
+        let number = self.buckets.intern(key)?;
+        self.whole.insert(number);
+        Some(number)
+    }
+
+    /// Whether a child has something to hear besides the heartbeat.
+    pub fn has_news_for(&self, id: ChildId) -> bool {
+        self.children.get(&id).is_some_and(|child| child.told < self.revision || !child.unnamed.is_empty())
+    }
+
+    /// The next plan for a child: `header` with what has changed since the last one sent to it; everything the
+    /// first time. Nothing queues: a slow child gets the newest state when it is ready.
+    pub fn plan_for(&mut self, id: ChildId, header: Header<'_>) -> Option<Plan> {
+        let child = self.children.get_mut(&id)?;
+        let mut names = Vec::new();
+        let (mut shared, mut private) = (Vec::new(), Vec::new());
+        let told = child.told;
+        let others = child.held.keys().filter(|number| !self.whole.contains(number));
+        for number in self.whole.iter().chain(others).copied() {
+            let (Some(key), Some(bucket)) = (self.buckets.key(number), self.buckets.get(number)) else { continue };
+            let new_to_child = child.names.insert(number);
+            if new_to_child {
+                names.push((number, key.clone()));
+            }
+            if let Some(headroom) = bucket.headroom
+                && (new_to_child || bucket.changed > told)
+            {
+                let section = if key.is_whole() { &mut shared } else { &mut private };
+                section.push(PlanEntry { bucket: number, headroom });
+            }
+        }
+        child.unnamed.clear();
+        child.told = self.revision;
+        child.plans_sent += 1;
+        let knows_limits = child.limits == Some(header.limits.digest());
+        child.limits = Some(header.limits.digest());
+        Some(Plan {
+            incarnation: self.incarnation,
+            sequence: child.plans_sent,
+            age: header.age,
+            ttl: header.ttl,
+            interval: INTERVAL,
+            spacing: spacing(self.children.len()),
+            view: header.view,
+            digest: header.limits.digest(),
+            generation: header.generation,
+            limits: (!knows_limits).then(|| header.limits.clone()),
+            names,
+            shared,
+            private,
+        })
+    }
+
+    /// The parent's own node id.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+}
+
+/// What every plan of a moment has in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Header<'a> {
+    /// Time since the controller computed.
+    pub age: Duration,
+    /// Below this age the plan is fresh.
+    pub ttl: Duration,
+    /// What the controller heard.
+    pub view: crate::message::View,
+    /// How many sets of limits the controller has had.
+    pub generation: u64,
+    /// The limits in force.
+    pub limits: &'a std::sync::Arc<LimitSet>,
+}
+
+enum Resolved {
+    Bucket(BucketNumber),
+    /// Its limit was removed while the report was under way.
+    Gone,
+    Refused,
+}
+
+impl Bucket {
+    /// Floats that are added and taken away again leave dust; a demand without holders is none.
+    fn shift(&mut self, change: f64) {
+        self.heard = true;
+        self.demand = (self.demand + change).max(0.0);
+        if self.demand < 1e-9 {
+            self.demand = 0.0;
+        }
+    }
+}
+
+/// The spacing that keeps early reports of a surge below 20 000 a second at one parent.
+fn spacing(children: usize) -> Duration {
+    let for_all = Duration::from_micros(50).saturating_mul(u32::try_from(children).unwrap_or(u32::MAX));
+    for_all.max(crate::link::SPACING)
+}

@@ -1,0 +1,175 @@
+//! One child, as its parent knows it.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use crate::bucket::Counts;
+use crate::limits::Digest;
+use crate::message::{BucketNumber, Hello, Report, ReportEntry};
+use crate::meter::Meter;
+use crate::units::Moment;
+
+/// What a parent calls a child: one number for each stream that said hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChildId(pub u64);
+
+/// From where a child's counters count for this parent.
+#[derive(Debug)]
+pub(super) enum Baseline {
+    /// From its birth: nobody else has heard of it.
+    Zero,
+    /// From where it was when it left us.
+    Remembered(HashMap<BucketNumber, Counts>),
+    /// From its first report: another parent has heard what came before.
+    FirstReport,
+}
+
+/// One child, as its parent knows it.
+#[derive(Debug)]
+pub struct Child {
+    /// What it said of itself.
+    pub hello: Hello,
+    /// Agents at or below it.
+    pub agents: u32,
+    /// When it last reported, or attached.
+    pub last_report: Moment,
+    /// It has not reported for so long that its demand no longer counts.
+    pub silent: bool,
+    pub(super) held: HashMap<BucketNumber, Held>,
+    pub(super) unnamed: Vec<BucketNumber>,
+    pub(super) names: HashSet<BucketNumber>,
+    pub(super) limits: Option<Digest>,
+    pub(super) told: u64,
+    pub(super) plans_sent: u64,
+    baseline: Baseline,
+    sequence: Option<u64>,
+    greeted: bool,
+}
+
+/// What a parent keeps of one bucket at one child.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// Counted, as last heard.
+    pub counts: Counts,
+    /// Part of the offered that the child dropped of late, from 0 to 1.
+    pub dropped: f64,
+    /// Part of the offered that it would have dropped, had the limit been enforced.
+    pub would_drop: f64,
+    pub(super) reported: u64,
+    meter: Meter,
+    /// The rate that a child which sums others told; the meter's otherwise.
+    told: Option<f64>,
+}
+
+impl Child {
+    pub(super) fn new(hello: Hello, baseline: Baseline, now: Moment) -> Self {
+        Self {
+            limits: hello.limits,
+            hello,
+            agents: 0,
+            last_report: now,
+            silent: false,
+            held: HashMap::new(),
+            unnamed: Vec::new(),
+            names: HashSet::new(),
+            told: 0,
+            plans_sent: 0,
+            baseline,
+            sequence: None,
+            greeted: false,
+        }
+    }
+
+    /// What it holds, by bucket.
+    pub fn held(&self) -> impl Iterator<Item = (BucketNumber, &Held)> {
+        self.held.iter().map(|(number, held)| (*number, held))
+    }
+
+    /// What it holds of one bucket.
+    pub fn holds(&self, number: BucketNumber) -> Option<&Held> {
+        self.held.get(&number)
+    }
+
+    /// Buckets that it holds.
+    pub fn buckets(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Opens a report; false if it is not newer than the last.
+    pub(super) fn begin(&mut self, report: &Report, now: Moment) -> bool {
+        if self.sequence.is_some_and(|last| report.sequence <= last) {
+            return false;
+        }
+        self.sequence = Some(report.sequence);
+        self.agents = report.agents;
+        self.last_report = now;
+        self.silent = false;
+        true
+    }
+
+    /// Closes a report.
+    pub(super) fn finish(&mut self) {
+        self.greeted = true;
+    }
+
+    pub(super) fn hold(
+        &mut self,
+        number: BucketNumber,
+        entry: &ReportEntry,
+        elapsed: Duration,
+        first: impl FnOnce(),
+    ) -> &mut Held {
+        self.held.entry(number).or_insert_with(|| {
+            first();
+            let counts = match &mut self.baseline {
+                Baseline::Remembered(counts) => counts.remove(&number).unwrap_or_default(),
+                Baseline::FirstReport if !self.greeted => entry.counts,
+                Baseline::Zero | Baseline::FirstReport => Counts::default(),
+            };
+            Held { counts, meter: meter_from(entry, elapsed, self.greeted), ..Held::default() }
+        })
+    }
+}
+
+/// A bucket that is new on a stream long open had nothing before; on a stream just opened the child tells its rate.
+fn meter_from(entry: &ReportEntry, elapsed: Duration, greeted: bool) -> Meter {
+    match (entry.demand, greeted) {
+        (Some(rate), _) => Meter::starting(elapsed, entry.counts.offered, rate),
+        (None, true) => Meter::starting(elapsed.saturating_sub(crate::link::INTERVAL), 0, 0.0),
+        (None, false) => Meter::default(),
+    }
+}
+
+impl Held {
+    /// Offered rate of this bucket at this child, in units a second.
+    pub fn demand(&self) -> f64 {
+        self.told.unwrap_or_else(|| self.meter.rate())
+    }
+
+    pub(super) fn read(&mut self, entry: &ReportEntry, report: &Report) {
+        let counted = entry.counts.since(self.counts);
+        if counted.offered > 0 {
+            self.dropped = part(counted.dropped, counted.offered);
+            self.would_drop = part(counted.would_drop, counted.offered);
+        }
+        self.meter.observe(report.elapsed, entry.counts.offered, !report.full);
+        self.told = entry.demand;
+        self.counts = entry.counts;
+        self.reported = report.sequence;
+    }
+
+    pub(super) fn rest(&mut self, elapsed: Duration) {
+        self.meter.rest(elapsed);
+        self.told = None;
+    }
+
+    pub(super) fn forget_demand(&mut self) {
+        self.meter.forget();
+        self.told = None;
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "no interval counts 2^53 units")]
+fn part(some: u64, all: u64) -> f64 {
+    some as f64 / all as f64
+}

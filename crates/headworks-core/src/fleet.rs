@@ -1,0 +1,195 @@
+//! The controller as a state machine: demand of the whole fleet in, headrooms out.
+
+mod orphans;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::Identity;
+use crate::children::{Attachment, ChildId, Children, Header, Received};
+use crate::law::{self, Demand};
+use crate::limits::LimitSet;
+use crate::link::INTERVAL;
+use crate::node::Node;
+use crate::message::{BucketNumber, Hello, Plan, Report, Tier, View};
+use crate::units::{Headroom, Moment};
+
+use orphans::Orphans;
+
+/// Below this age a plan is fresh: five heartbeats, so that one lost stream does not make a fleet stand alone.
+pub const TTL: Duration = Duration::from_secs(5);
+
+/// The state of one controller.
+#[derive(Debug)]
+pub struct Fleet {
+    children: Children,
+    limits: Arc<LimitSet>,
+    generation: u64,
+    demands: HashMap<BucketNumber, Demand>,
+    orphans: Orphans,
+    hold: Duration,
+    learns_until: Moment,
+    computed: Moment,
+}
+
+impl Fleet {
+    /// A controller of these limits, which has heard of nobody yet.
+    pub fn new(identity: &Identity, limits: Arc<LimitSet>, hold: Duration, now: Moment) -> Self {
+        let mut fleet = Self {
+            children: Children::new(identity.node.clone(), identity.incarnation),
+            limits: Arc::default(),
+            generation: 0,
+            demands: HashMap::new(),
+            orphans: Orphans::default(),
+            hold,
+            learns_until: now + TTL,
+            computed: now,
+        };
+        fleet.install(limits, now);
+        fleet
+    }
+
+    /// Puts other limits in force. The state of limits that did not change stays.
+    pub fn install(&mut self, limits: Arc<LimitSet>, now: Moment) {
+        let old = std::mem::replace(&mut self.limits, limits);
+        self.children.adopt(&old, &self.limits);
+        let buckets = self.children.buckets();
+        self.demands.retain(|number, _| buckets.get(*number).is_some());
+        self.generation += 1;
+        self.recompute(now);
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Arc<LimitSet> {
+        &self.limits
+    }
+
+    /// How many sets of limits were in force in this life, this one included.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether the controller still goes by what its children say was in force before it started.
+    pub fn is_learning(&self, now: Moment) -> bool {
+        now < self.learns_until
+    }
+
+    fn orphan(&mut self, zone: &str, demand: &HashMap<BucketNumber, f64>, now: Moment) {
+        let zone_lives = self.children.iter().any(|(_, other)| other.hello.zone == zone && !other.silent);
+        let buckets = self.children.buckets();
+        self.orphans.add(zone, zone_lives, demand, now, |number| buckets.get(number).map_or(0.0, |b| b.demand));
+    }
+
+    fn recompute(&mut self, now: Moment) {
+        let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
+        for number in numbers {
+            self.step(number, now, Demand::jump);
+        }
+        self.computed = now;
+    }
+
+    fn step(&mut self, number: BucketNumber, now: Moment, law: impl Fn(Demand, f64, f64) -> Demand) {
+        let buckets = self.children.buckets();
+        let (Some(key), Some(bucket)) = (buckets.key(number), buckets.get(number)) else { return };
+        // A child may still count for a limit that is not in force here: there is nothing to tell it.
+        let Some(limit) = self.limits.get(&key.limit).cloned() else { return };
+        let hold = limit.on_silence.hold.unwrap_or(self.hold);
+        let offered = bucket.demand + self.orphans.demand(number, bucket.demand, hold, now);
+        let demand = law(self.demands.get(&number).copied().unwrap_or_default(), offered, INTERVAL.as_secs_f64());
+        self.demands.insert(number, demand);
+        let computed = law::headroom(limit.rate, demand);
+        let in_force = bucket.in_force.filter(|_| self.is_learning(now) && !limit.rate.is_ban());
+        let headroom = in_force.map_or(computed, |told| if told < computed { told } else { computed });
+        self.children.set_headroom(number, Some(headroom));
+    }
+
+    /// The demand that the law goes by, in units a second.
+    pub fn demand(&self, number: BucketNumber) -> f64 {
+        self.demands.get(&number).map_or(0.0, |demand| demand.rate())
+    }
+
+    /// The headroom of a bucket.
+    pub fn headroom(&self, number: BucketNumber) -> Option<Headroom> {
+        self.children.buckets().get(number).and_then(|bucket| bucket.headroom)
+    }
+
+    /// Time since the last computation; grows beyond an interval only when the tick is late.
+    pub fn age(&self, now: Moment) -> Duration {
+        now.since(self.computed)
+    }
+
+    /// How much of the fleet this controller hears.
+    pub fn view(&self) -> View {
+        View {
+            aggregators: u32::try_from(self.children.of_tier(Tier::Aggregator)).unwrap_or(u32::MAX),
+            agents: self.children.agents(),
+            demand: self.children.buckets().iter().map(|(_, _, bucket)| bucket.demand).sum(),
+        }
+    }
+}
+
+impl Node for Fleet {
+    fn children(&self) -> &Children {
+        &self.children
+    }
+
+    fn attach(&mut self, hello: Hello, now: Moment) -> Attachment {
+        self.orphans.zone_is_back(&hello.zone, now);
+        self.children.attach(hello, now)
+    }
+
+    fn report(&mut self, child: ChildId, report: &Report, now: Moment) -> Received {
+        let received = self.children.report(child, report, now);
+        for number in &received.touched {
+            self.step(*number, now, Demand::jump);
+        }
+        received
+    }
+
+    /// A child is gone; `goodbye` if it said so.
+    ///
+    /// Agents below an aggregator that died go on admitting by their last ratio. Their demand is still there, though
+    /// nobody reports it: forgotten at once, it would be handed out a second time to everybody else.
+    fn detach(&mut self, child: ChildId, goodbye: bool, now: Moment) {
+        let Some((child, demand)) = self.children.detach(child, now) else { return };
+        if child.hello.tier == Tier::Aggregator && !goodbye {
+            self.orphan(&child.hello.zone, &demand, now);
+        }
+        for number in demand.keys() {
+            self.step(*number, now, Demand::jump);
+        }
+    }
+
+    fn tick(&mut self, now: Moment) {
+        for (id, demand) in self.children.end_silent(now) {
+            let zone = self.children.get(id).map(|child| (child.hello.tier, child.hello.zone.clone()));
+            if let Some((Tier::Aggregator, zone)) = zone {
+                self.orphan(&zone, &demand, now);
+            }
+        }
+        self.orphans.forget_old(now);
+        let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
+        for number in numbers {
+            let heard = self.children.buckets_mut().get_mut(number).is_some_and(|b| std::mem::take(&mut b.heard));
+            // Without evidence a second step would average the same observation in again.
+            self.step(number, now, if heard { Demand::settle } else { Demand::jump });
+        }
+        self.computed = now;
+    }
+
+    fn has_news_for(&self, child: ChildId) -> bool {
+        self.children.has_news_for(child)
+    }
+
+    fn plan_for(&mut self, child: ChildId, now: Moment) -> Option<Plan> {
+        let header = Header {
+            age: self.age(now),
+            ttl: TTL,
+            view: self.view(),
+            generation: self.generation,
+            limits: &self.limits,
+        };
+        self.children.plan_for(child, header)
+    }
+}

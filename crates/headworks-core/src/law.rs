@@ -1,0 +1,165 @@
+//! The law: from the offered rate of a bucket to its headroom.
+//!
+//! Demand is always *offered*, never admitted: fed with its own output the loop would see demand fall as it drops,
+//! let everything in, see it rise, and never settle.
+
+use crate::units::{Headroom, Rate};
+
+/// Weight of a new observation that chance explains. Smaller is smoother, and slower to follow a drift.
+const WEIGHT: f64 = 0.25;
+/// Deviations within which a change is taken for noise. Beyond, it is taken at once: an average would double the
+/// time to settle.
+const NOISE: f64 = 3.0;
+/// Weight of one observation in the measured dispersion.
+const DISPERSION_WEIGHT: f64 = 0.05;
+/// Least dispersion, that of a Poisson stream. Steadier traffic gains nothing from a narrower band.
+const LEAST_DISPERSION: f64 = 1.0;
+/// Most dispersion: above, traffic is so bursty that averaging would blind the law to surges.
+const MOST_DISPERSION: f64 = 50.0;
+
+/// What the law remembers of a bucket: its demand with the noise averaged out, and how noisy it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Demand {
+    /// Offered rate, in units a second.
+    mean: f64,
+    /// Variance of a second's count over its mean: 1 for a Poisson stream.
+    dispersion: f64,
+}
+
+impl Default for Demand {
+    fn default() -> Self {
+        Self { mean: 0.0, dispersion: LEAST_DISPERSION }
+    }
+}
+
+impl Demand {
+    /// The offered rate with the noise averaged out, in units a second.
+    pub fn rate(self) -> f64 {
+        self.mean
+    }
+
+    /// The step of one interval: noise is averaged, more than noise is taken at once. `seconds` is the window over
+    /// which the rate was observed.
+    #[must_use]
+    pub fn settle(self, observed: f64, seconds: f64) -> Self {
+        let dispersion = self.measured_dispersion(observed, seconds);
+        let mean = if self.is_noise(observed, seconds) {
+            self.mean + WEIGHT * (observed - self.mean)
+        } else {
+            observed
+        };
+        Self { mean, dispersion }
+    }
+
+    /// The step between two intervals: takes a change that noise does not explain, and nothing else, so that
+    /// hearing the same twice changes nothing.
+    #[must_use]
+    pub fn jump(self, observed: f64, seconds: f64) -> Self {
+        if self.is_noise(observed, seconds) { self } else { Self { mean: observed, ..self } }
+    }
+
+    fn is_noise(self, observed: f64, seconds: f64) -> bool {
+        let explained = NOISE * (self.dispersion * (self.mean * seconds).max(1.0)).sqrt();
+        observed > 0.0 && ((observed - self.mean) * seconds).abs() <= explained
+    }
+
+    fn measured_dispersion(self, observed: f64, seconds: f64) -> f64 {
+        let deviation = (observed - self.mean) * seconds;
+        let relative = deviation * deviation / (self.mean * seconds).max(1.0);
+        // A step in demand is not noise: capped, so that one surge does not widen the band for minutes.
+        let seen = relative.min(4.0 * NOISE * NOISE * self.dispersion);
+        (self.dispersion + DISPERSION_WEIGHT * (seen - self.dispersion)).clamp(LEAST_DISPERSION, MOST_DISPERSION)
+    }
+}
+
+/// The headroom of a bucket: its limit over its demand.
+pub fn headroom(rate: Rate, demand: Demand) -> Headroom {
+    Headroom::of(rate.per_second(), demand.rate())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Unit;
+    use proptest::prelude::*;
+
+    const LIMIT: Rate = Rate::Per { amount: 1000, unit: Unit::Second };
+
+    fn settled(rate: f64) -> Demand {
+        (0..200).fold(Demand::default(), |demand, _| demand.settle(rate, 1.0))
+    }
+
+    /// The loop in its smallest form: one host, whose demand is reported a second late.
+    fn admitted_over_a_minute(report: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+        let offered = 3000.0;
+        let mut demand = Demand::default();
+        let mut ratio = 0.0;
+        (0..60)
+            .map(|_| {
+                let admitted = offered * (1.0 - ratio);
+                demand = demand.settle(report(offered, admitted), 1.0);
+                ratio = headroom(LIMIT, demand).drop_ratio().value();
+                admitted
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_loop_settles_on_offered_demand_and_never_on_admitted() {
+        let by_offered = admitted_over_a_minute(|offered, _| offered);
+        assert!(by_offered[2..].iter().all(|a| (a - 1000.0).abs() < 1.0), "{by_offered:?}");
+        // The same law fed with its own output: the fault that this test is here to keep out.
+        let by_admitted = admitted_over_a_minute(|_, admitted| admitted);
+        let mean = by_admitted[10..].iter().sum::<f64>() / 50.0;
+        assert!(mean > 1500.0, "a loop fed with admitted traffic cannot hold the limit, yet it admitted {mean}");
+    }
+
+    #[test]
+    fn a_surge_is_taken_at_once() {
+        let demand = settled(500.0).settle(3000.0, 1.0);
+        assert!((headroom(LIMIT, demand).drop_ratio().value() - 2.0 / 3.0).abs() < 1e-9);
+        assert!((settled(500.0).jump(3000.0, 1.0).rate() - 3000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn noise_is_averaged() {
+        assert!((settled(1000.0).settle(1040.0, 1.0).rate() - 1010.0).abs() < 1.0);
+        assert!((settled(1000.0).jump(1040.0, 1.0).rate() - 1000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn traffic_that_ends_leaves_nothing_behind() {
+        assert_eq!(headroom(LIMIT, settled(2.0).settle(0.0, 1.0)), Headroom::OPEN);
+    }
+
+    #[test]
+    fn zero_bans_and_unlimited_never_drops() {
+        let ban = Rate::Per { amount: 0, unit: Unit::Second };
+        assert_eq!(headroom(ban, Demand::default()), Headroom::SHUT);
+        assert_eq!(headroom(Rate::Unlimited, settled(1e9)).drop_ratio().value(), 0.0);
+        assert_eq!(headroom(Rate::Unlimited, Demand::default()), Headroom::OPEN);
+    }
+
+    proptest! {
+        #[test]
+        fn headroom_is_never_nan_or_negative(amount: u64, offered in 0.0..1e18f64, seconds in 0.0..100.0f64) {
+            let rate = Rate::Per { amount, unit: Unit::Second };
+            let demand = Demand::default().settle(offered, seconds).jump(offered / 3.0, seconds);
+            prop_assert!(headroom(rate, demand).value() >= 0.0);
+        }
+
+        #[test]
+        fn hearing_a_jump_twice_changes_nothing(before in 0.0..1e6f64, observed in 0.0..1e6f64) {
+            let once = settled(before).jump(observed, 1.0);
+            prop_assert_eq!(once.jump(observed, 1.0).rate(), once.rate());
+        }
+
+        #[test]
+        fn shares_add_up_to_the_limit(nodes in prop::collection::vec(0.1..1e5f64, 1..50)) {
+            let offered: f64 = nodes.iter().sum();
+            let h = Headroom::of(1000.0, offered).value();
+            let shares: f64 = nodes.iter().map(|own| own * h).sum();
+            prop_assert!((shares - 1000.0).abs() < 1e-6);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Limits as a limits file has them.
+
+use std::fmt::{self, Write as _};
+
+use super::rule::{COST, MAX_BUCKETS};
+use super::values::spelled_duration;
+use super::words::{MISSING, MODES, POLICIES, word};
+use super::{Limit, LimitSet, Missing, Mode, OnSilence};
+
+/// The canonical limits file of a set: in pipeline order, without what is left at its default.
+///
+/// Reading it gives the same set again, if the set was read from a file.
+pub fn print(set: &LimitSet) -> String {
+    let mut file = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_set(&mut file, set);
+    file
+}
+
+fn write_set(file: &mut String, set: &LimitSet) -> fmt::Result {
+    if set.limits().is_empty() {
+        return file.write_str("limits: []\n");
+    }
+    file.write_str("limits:\n")?;
+    set.limits().iter().try_for_each(|limit| write_limit(file, limit))
+}
+
+fn write_limit(file: &mut String, limit: &Limit) -> fmt::Result {
+    writeln!(file, "  - name: {}", scalar(&limit.name))?;
+    if !limit.matches.is_empty() {
+        writeln!(file, "    match:")?;
+    }
+    for (key, value) in &limit.matches {
+        writeln!(file, "      {}: {}", scalar(key), scalar(value))?;
+    }
+    if !limit.per.is_empty() {
+        let keys: Vec<String> = limit.per.iter().map(|key| scalar(key)).collect();
+        writeln!(file, "    per: [{}]", keys.join(", "))?;
+    }
+    writeln!(file, "    rate: {}", limit.rate)?;
+    write_options(file, limit)
+}
+
+fn write_options(file: &mut String, limit: &Limit) -> fmt::Result {
+    if limit.cost != COST {
+        writeln!(file, "    cost: {}", limit.cost)?;
+    }
+    if limit.mode != Mode::default() {
+        writeln!(file, "    mode: {}", word(limit.mode, &MODES))?;
+    }
+    if limit.order != 0 {
+        writeln!(file, "    order: {}", limit.order)?;
+    }
+    if limit.on_silence != OnSilence::default() {
+        writeln!(file, "    on_silence: {}", on_silence(limit.on_silence))?;
+    }
+    if limit.max_buckets != MAX_BUCKETS {
+        writeln!(file, "    max_buckets: {}", limit.max_buckets)?;
+    }
+    if limit.missing != Missing::default() {
+        writeln!(file, "    missing: {}", word(limit.missing, &MISSING))?;
+    }
+    Ok(())
+}
+
+fn on_silence(on_silence: OnSilence) -> String {
+    let policy = word(on_silence.policy, &POLICIES);
+    match on_silence.hold {
+        None => policy.to_owned(),
+        Some(hold) => format!("{{policy: {policy}, for: {}}}", spelled_duration(hold)),
+    }
+}
+
+/// Text as YAML: bare where every reader of YAML takes it for the same text, else in double quotes.
+fn scalar(text: &str) -> String {
+    if is_bare(text) { text.to_owned() } else { in_quotes(text) }
+}
+
+fn is_bare(text: &str) -> bool {
+    /// What some version of YAML takes for a truth value or for nothing.
+    const OTHER_MEANINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
+        && !OTHER_MEANINGS.contains(&text.to_ascii_lowercase().as_str())
+}
+
+fn in_quotes(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            c if needs_escape(c) => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+/// Characters that YAML forbids in the open or takes for line ends, and those that nobody can see.
+fn needs_escape(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{a0}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}

@@ -1,0 +1,174 @@
+//! One limit from its mapping.
+
+use std::collections::HashMap;
+
+use super::fault::{FaultLog, quoted};
+use super::fields::Field;
+use super::words::{MISSING, MODES, POLICIES, Words, choice};
+use super::yaml::{Entry, Kind};
+use super::{Limit, OnSilence, SilencePolicy, values};
+use crate::units::Rate;
+
+/// What a request costs when neither it nor its limit says.
+pub(super) const COST: u32 = 1;
+/// Buckets tracked for a limit that does not say.
+pub(super) const MAX_BUCKETS: u32 = 10_000;
+
+const KEYS: [&str; 11] = [
+    "name",
+    "match",
+    "per",
+    "rate",
+    "cost",
+    "mode",
+    "scope",
+    "order",
+    "on_silence",
+    "max_buckets",
+    "missing",
+];
+/// Keys that the format has, and that this version does not read.
+const PLANNED_KEYS: [&str; 5] = ["burst", "surge_guard", "overrides", "exactly", "enforcement"];
+/// Keys that tell how buckets are kept apart, and mean nothing where there is only one.
+const KEYS_OF_PER: [&str; 2] = ["max_buckets", "missing"];
+
+/// The line on which each name was given first.
+pub(super) type Names = HashMap<String, usize>;
+
+/// The limit that a mapping describes; defaults stand in for what is faulty.
+pub(super) fn limit(field: &Field<'_>, names: &mut Names, log: &mut FaultLog) -> Option<Limit> {
+    field.map(log, "a mapping that starts with `name:`")?;
+    field.refuse_other_keys(log, &KEYS, &PLANNED_KEYS);
+    refuse_other_scopes(field, log);
+    refuse_keys_without_effect(field, log);
+    Some(Limit {
+        name: name(field, names, log).into(),
+        matches: matches(field, log),
+        per: per(field, log),
+        rate: rate(field, log),
+        cost: number(field, log, "cost", values::up_to_a_million).unwrap_or(COST),
+        mode: word(field, log, "mode", &MODES).unwrap_or_default(),
+        order: number(field, log, "order", values::order).unwrap_or_default(),
+        on_silence: field.get("on_silence").map(|field| on_silence(&field, log)).unwrap_or_default(),
+        max_buckets: number(field, log, "max_buckets", values::up_to_a_million).unwrap_or(MAX_BUCKETS),
+        missing: word(field, log, "missing", &MISSING).unwrap_or_default(),
+    })
+}
+
+fn number<T>(
+    limit: &Field<'_>,
+    log: &mut FaultLog,
+    key: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Option<T> {
+    limit.get(key)?.read(log, "a number", read)
+}
+
+fn word<T: Copy>(limit: &Field<'_>, log: &mut FaultLog, key: &str, words: &Words<T>) -> Option<T> {
+    limit.get(key)?.read(log, "a word", |text| choice(text, words))
+}
+
+fn name(limit: &Field<'_>, names: &mut Names, log: &mut FaultLog) -> String {
+    let Some(field) = limit.need(log, "name", "write one, which metrics and refusals will show") else {
+        return String::new();
+    };
+    let name = field.read(log, "text", values::name).unwrap_or_default();
+    if let Some(first) = names.get(name) {
+        let line = field.node.at.line;
+        let twice = format!("{} names two limits, on line {first} and on line {line}", quoted(name));
+        field.fault(log, format!("{twice}: rename or remove one"));
+    } else if !name.is_empty() {
+        names.insert(name.to_owned(), field.node.at.line);
+    }
+    name.to_owned()
+}
+
+fn rate(limit: &Field<'_>, log: &mut FaultLog) -> Rate {
+    let rate = limit
+        .need(log, "rate", "write one like `rate: 400/second`")
+        .and_then(|field| field.read(log, "a rate like `400/second`", values::rate));
+    rate.unwrap_or(Rate::Unlimited)
+}
+
+fn matches(limit: &Field<'_>, log: &mut FaultLog) -> Vec<(String, String)> {
+    let Some(field) = limit.get("match") else { return Vec::new() };
+    let entries = field.map(log, "a mapping like `{service: checkout}`").unwrap_or_default();
+    let mut matches: Vec<_> = entries.iter().filter_map(|entry| attribute(&field, entry, log)).collect();
+    matches.sort();
+    matches
+}
+
+fn attribute(matches: &Field<'_>, entry: &Entry<'_>, log: &mut FaultLog) -> Option<(String, String)> {
+    let field = matches.value(entry);
+    if let Err(message) = values::attribute_key(&entry.key) {
+        log.push(entry.key_at, field.path.to_string(), format!("the key {message}"));
+    }
+    let value = field.read(log, "text", values::attribute_value)?;
+    Some((entry.key.to_string(), value.to_owned()))
+}
+
+fn per(limit: &Field<'_>, log: &mut FaultLog) -> Vec<String> {
+    let Some(field) = limit.get("per") else { return Vec::new() };
+    let items = field.list(log, "a list of keys like `[caller]`");
+    let mut keys: HashMap<&str, usize> = HashMap::new();
+    let mut per = Vec::new();
+    for (i, node) in items.iter().enumerate() {
+        let item = field.item(i, node);
+        let Some(key) = item.read(log, "text", values::attribute_key) else { continue };
+        if let Some(first) = keys.insert(key, i) {
+            item.fault(log, format!("{} is in `per` twice, also as per[{first}]: remove one", quoted(key)));
+        } else if is_matched(limit, key) {
+            let one_bucket = "which leaves one bucket only: remove it from one of them";
+            item.fault(log, format!("{} is in `match` as well, {one_bucket}", quoted(key)));
+        }
+        per.push(key.to_owned());
+    }
+    per
+}
+
+fn is_matched(limit: &Field<'_>, key: &str) -> bool {
+    limit.get("match").is_some_and(|field| field.get(key).is_some())
+}
+
+fn on_silence(field: &Field<'_>, log: &mut FaultLog) -> OnSilence {
+    if !matches!(field.node.kind, Kind::Map(_)) {
+        let wanted = "a word or a mapping like `{policy: hold, for: 60s}`";
+        let policy = field.read(log, wanted, |text| choice(text, &POLICIES));
+        return OnSilence { policy: policy.unwrap_or_default(), hold: None };
+    }
+    field.refuse_other_keys(log, &["policy", "for"], &[]);
+    let policy = field
+        .need(log, "policy", "write `hold`, `open` or `closed`")
+        .and_then(|policy| policy.read(log, "a word", |text| choice(text, &POLICIES)))
+        .unwrap_or_default();
+    OnSilence { policy, hold: field.get("for").and_then(|hold| self::hold(&hold, policy, log)) }
+}
+
+fn hold(field: &Field<'_>, policy: SilencePolicy, log: &mut FaultLog) -> Option<std::time::Duration> {
+    let hold = field.read(log, "a duration like `60s`", values::hold);
+    if policy == SilencePolicy::Open {
+        field.fault(log, "`for` has no effect with `policy: open`, which opens at once: remove it");
+    }
+    hold
+}
+
+fn refuse_other_scopes(limit: &Field<'_>, log: &mut FaultLog) {
+    let Some(field) = limit.get("scope") else { return };
+    field.read(log, "a word", |text| match text {
+        "global" => Ok(()),
+        "region" | "zone" => Err(format!("scope `{text}` is not supported by this version: write `global`")),
+        _ => Err(format!("{} is not known: write `global`", quoted(text))),
+    });
+}
+
+fn refuse_keys_without_effect(limit: &Field<'_>, log: &mut FaultLog) {
+    let lists_nothing = |field: &Field<'_>| matches!(&field.node.kind, Kind::List(items) if items.is_empty());
+    if limit.get("per").is_some_and(|per| !lists_nothing(&per)) {
+        return;
+    }
+    for key in KEYS_OF_PER {
+        if let Some(field) = limit.get(key) {
+            field.fault(log, format!("`{key}` has no effect without `per`: remove it, or add `per`"));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A child's side of its stream to one parent: what has been said, and when to speak again.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::bucket::BucketKey;
+use crate::ladder::PlanState;
+use crate::message::{BucketNumber, BucketRef, Incarnation, Plan, View};
+use crate::units::Moment;
+
+/// Time between full reports until a plan says otherwise.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+/// Least time between two reports until a plan says otherwise.
+pub const SPACING: Duration = Duration::from_millis(50);
+
+/// Whether a child may report now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// No: not attached, or it spoke a moment ago.
+    No,
+    /// If it has news.
+    IfNews,
+    /// Yes, in full.
+    Full,
+}
+
+/// What a child keeps of the plan it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct HeldPlan {
+    received: Moment,
+    age: Duration,
+    /// Below this age the plan is fresh.
+    pub ttl: Duration,
+    /// What its controller heard.
+    pub view: View,
+    /// How many sets of limits its controller has had.
+    pub generation: u64,
+}
+
+impl HeldPlan {
+    /// Time since the controller computed it.
+    pub fn age(&self, now: Moment) -> Duration {
+        self.age.saturating_add(now.since(self.received))
+    }
+
+    /// What the plan is worth now.
+    pub fn state(&self, now: Moment, hold: Duration) -> PlanState {
+        PlanState::of(Some(self.age(now)), self.ttl, hold)
+    }
+}
+
+/// A child's side of its stream to one parent.
+///
+/// Local numbers are the child's own; the parent's numbers are valid within one incarnation of it.
+#[derive(Debug)]
+pub struct Link {
+    attached: bool,
+    greeting: bool,
+    parent: Option<Incarnation>,
+    heard: u64,
+    said: u64,
+    last_report: Moment,
+    last_full: Moment,
+    interval: Duration,
+    spacing: Duration,
+    numbers: HashMap<BucketNumber, BucketNumber>,
+    locals: HashMap<BucketNumber, BucketNumber>,
+    plan: Option<HeldPlan>,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self {
+            attached: false,
+            greeting: false,
+            parent: None,
+            heard: 0,
+            said: 0,
+            last_report: Moment::default(),
+            last_full: Moment::default(),
+            interval: INTERVAL,
+            spacing: SPACING,
+            numbers: HashMap::new(),
+            locals: HashMap::new(),
+            plan: None,
+        }
+    }
+}
+
+impl Link {
+    /// A stream opened: numbers of an earlier one are void, and a first full report is due.
+    pub fn attach(&mut self) {
+        *self = Self { attached: true, greeting: true, said: self.said, plan: self.plan, ..Self::default() };
+    }
+
+    /// The stream closed; the plan that came over it stays, and ages.
+    pub fn detach(&mut self) {
+        self.attached = false;
+    }
+
+    /// Whether a stream is open.
+    pub fn is_attached(&self) -> bool {
+        self.attached
+    }
+
+    /// Whether the next report is the first of this stream, which tells the parent what is in force here.
+    pub fn is_greeting(&self) -> bool {
+        self.greeting
+    }
+
+    /// The plan in hand.
+    pub fn plan(&self) -> Option<&HeldPlan> {
+        self.plan.as_ref()
+    }
+
+    /// Whether a report is due. After a pause there is one, not one for each interval missed.
+    pub fn due(&self, now: Moment) -> Due {
+        if !self.attached {
+            Due::No
+        } else if self.greeting || now.since(self.last_full) >= self.interval {
+            Due::Full
+        } else if now.since(self.last_report) >= self.spacing {
+            Due::IfNews
+        } else {
+            Due::No
+        }
+    }
+
+    /// The sequence number for a report that goes out now.
+    pub fn say(&mut self, now: Moment, full: bool) -> u64 {
+        self.greeting = false;
+        self.last_report = now;
+        if full {
+            self.last_full = now;
+        }
+        self.said += 1;
+        self.said
+    }
+
+    /// Takes in what a plan says of the link itself. False for a plan that is older than one already heard, which
+    /// must then be ignored.
+    pub fn accept(&mut self, plan: &Plan, now: Moment) -> bool {
+        if self.parent != Some(plan.incarnation) {
+            self.parent = Some(plan.incarnation);
+            self.numbers.clear();
+            self.locals.clear();
+        } else if plan.sequence <= self.heard {
+            return false;
+        }
+        self.heard = plan.sequence;
+        self.interval = plan.interval.clamp(Duration::from_millis(100), Duration::from_secs(60));
+        self.spacing = plan.spacing.clamp(Duration::from_millis(10), self.interval);
+        self.plan = Some(HeldPlan {
+            received: now,
+            age: plan.age,
+            ttl: plan.ttl,
+            view: plan.view,
+            generation: plan.generation,
+        });
+        true
+    }
+
+    /// The parent calls this bucket of ours by this number.
+    pub fn learn(&mut self, local: BucketNumber, parents: BucketNumber) {
+        self.numbers.insert(local, parents);
+        self.locals.insert(parents, local);
+    }
+
+    /// Our number for a bucket that the parent speaks of.
+    pub fn local(&self, parents: BucketNumber) -> Option<BucketNumber> {
+        self.locals.get(&parents).copied()
+    }
+
+    /// How to speak of a bucket to this parent.
+    pub fn reference(&self, local: BucketNumber, key: &BucketKey) -> BucketRef {
+        self.numbers.get(&local).map_or_else(|| BucketRef::Named(key.clone()), |number| BucketRef::Number(*number))
+    }
+}

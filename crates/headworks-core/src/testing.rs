@@ -1,0 +1,20 @@
+//! What tests of this crate build their cases from.
+
+use crate::limits::{Limit, Missing, Mode, OnSilence};
+use crate::units::{Rate, Unit};
+
+/// A limit of `amount` a second on everything.
+pub(crate) fn limit(name: &str, amount: u64) -> Limit {
+    Limit {
+        name: name.into(),
+        matches: Vec::new(),
+        per: Vec::new(),
+        rate: Rate::Per { amount, unit: Unit::Second },
+        cost: 1,
+        mode: Mode::Enforce,
+        order: 0,
+        on_silence: OnSilence::default(),
+        max_buckets: 10_000,
+        missing: Missing::Skip,
+    }
+}

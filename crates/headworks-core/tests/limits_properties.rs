@@ -1,0 +1,139 @@
+//! What holds for every limits file and for every set of limits.
+
+use std::time::Duration;
+
+use headworks_core::limits::{
+    Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, parse, parse_bytes, print,
+};
+use headworks_core::units::{Rate, Unit};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Text that readers of YAML stumble over, and any other text.
+fn nasty() -> impl Strategy<Value = String> {
+    let known = select(vec![
+        "NO",
+        "~",
+        "null",
+        "true",
+        "007",
+        "1.10",
+        "12:30",
+        "<<",
+        "#",
+        "a #b",
+        " a",
+        "a ",
+        "\n",
+        "a\nb",
+        "\r\n",
+        "\t",
+        "\"",
+        "'",
+        "\\",
+        "a: b",
+        "- a",
+        "{",
+        "[",
+        "&a",
+        "!a",
+        "%a",
+        "@",
+        "`",
+        "---",
+        "...",
+        "?",
+        ":",
+        "|",
+        ">",
+        "=",
+        "\u{85}",
+        "\u{2028}",
+        "\u{feff}",
+        "\u{a0}",
+        "\0",
+        "\u{7f}",
+        "\u{ffff}",
+        "東京",
+        "cafe\u{301}",
+        "\u{1f980}",
+    ]);
+    let any = vec(any::<char>(), 1..20).prop_map(|chars| chars.into_iter().collect());
+    prop_oneof![known.prop_map(str::to_owned), any, "[ -~]{1,30}"].prop_map(|text| text.replace('*', "x"))
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    let amount = prop_oneof![Just(0), 1..1000_u64, Just(1_000_000_000_000_000)];
+    prop_oneof![Just(Rate::Unlimited), amount.prop_map(|amount| Rate::Per { amount, unit: Unit::Second })]
+}
+
+fn on_silence() -> impl Strategy<Value = OnSilence> {
+    let hold = prop_oneof![1000..=86_400_000_u64, (1..=86_400_u64).prop_map(|s| s * 1000), Just(3_600_000)];
+    let policy = select(vec![SilencePolicy::Hold, SilencePolicy::Open, SilencePolicy::Closed]);
+    (policy, proptest::option::of(hold.prop_map(Duration::from_millis)))
+        .prop_map(|(policy, hold)| OnSilence { policy, hold: hold.filter(|_| policy != SilencePolicy::Open) })
+}
+
+prop_compose! {
+    fn limit()(
+        matches in btree_map(nasty(), nasty(), 0..4),
+        per in btree_set(nasty(), 0..4),
+        rate in rate(),
+        cost in 1..=1_000_000_u32,
+        mode in select(vec![Mode::Enforce, Mode::Shadow, Mode::Off]),
+        order in any::<i32>(),
+        on_silence in on_silence(),
+        max_buckets in 1..=1_000_000_u32,
+        missing in select(vec![Missing::Skip, Missing::Empty, Missing::Drop]),
+    ) -> Limit {
+        let per: Vec<String> = per.into_iter().filter(|key| !matches.contains_key(key)).collect();
+        let (max_buckets, missing) = if per.is_empty() { (10_000, Missing::Skip) } else { (max_buckets, missing) };
+        let matches = matches.into_iter().collect();
+        Limit { name: "".into(), matches, per, rate, cost, mode, order, on_silence, max_buckets, missing }
+    }
+}
+
+fn set() -> impl Strategy<Value = LimitSet> {
+    let named = btree_map("[a-zA-Z0-9_.:/-]{1,12}", limit(), 0..5);
+    named.prop_map(|limits| {
+        LimitSet::new(limits.into_iter().map(|(name, limit)| Limit { name: name.into(), ..limit }).collect())
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_printed_set_reads_back_as_the_same_set(set in set()) {
+        let printed = print(&set);
+        match parse(&printed) {
+            Ok(again) => prop_assert_eq!(again, set),
+            Err(faults) => prop_assert!(false, "{}\n{}", faults, printed),
+        }
+    }
+
+    #[test]
+    fn carriage_returns_make_no_difference(set in set()) {
+        let printed = print(&set);
+        prop_assert_eq!(parse(&printed.replace('\n', "\r\n")).map(|set| set.digest()), Ok(set.digest()));
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in vec(any::<u8>(), 0..200)) {
+        let _ = parse_bytes(&bytes);
+    }
+
+    #[test]
+    fn no_yaml_makes_the_reader_panic(
+        text in "([ \n]|limits|name|rate|match|per|: |- |\\[|\\]|\\{|\\}|, |\"|'|&a|\\*a|!t|!!str|<<|\\? |#|---|%|\\||>|~|5/second){0,40}",
+    ) {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn a_refused_text_is_refused_with_at_least_one_fault(text in "[a-z:\\[\\]{} \n-]{0,60}") {
+        if let Err(faults) = parse(&text) {
+            prop_assert!(!faults.listed().is_empty());
+            prop_assert!(faults.listed().iter().all(|fault| fault.line > 0 && fault.column > 0));
+        }
+    }
+}
