@@ -1,1 +1,30 @@
-//! x
+//! The embeddable Headworks agent.
+//!
+//! A [`Limiter`] decides each request in process, by numbers that its uplink keeps current; the request path never
+//! waits for the network, and while nothing is heard from above everything passes, or goes on by the last numbers.
+//!
+//! ```no_run
+//! # async fn example() {
+//! use headworks_agent::{Agent, Attributes};
+//!
+//! let agent = Agent::builder("checkout-7", "zone-a").aggregators(["http://127.0.0.1:7100"]).build();
+//! let limiter = agent.limiter();
+//! tokio::spawn(agent.run(tokio_util::sync::CancellationToken::new()));
+//!
+//! let verdict = limiter.check(Attributes::new(&[("service", "checkout"), ("caller", "web")]), None);
+//! if !verdict.allowed {
+//!     // answer 429
+//! }
+//! # }
+//! ```
+
+mod agent;
+mod clock;
+mod limiter;
+pub mod uplink;
+
+pub use agent::{Agent, Builder, HOLD, draw_incarnation, log_plan_state};
+pub use clock::Clock;
+pub use headworks_core::attributes::Attributes;
+pub use headworks_core::ladder::PlanState;
+pub use limiter::{Decisive, LimitStats, Limiter, LimiterStats, LinkStats, Verdict};

@@ -112,6 +112,11 @@ impl Agent {
         self.link.detach();
     }
 
+    /// The address of the parent that was last attached to.
+    pub fn parent(&self) -> Option<&str> {
+        self.parent.as_deref()
+    }
+
     /// The limits in force.
     pub fn limits(&self) -> &Arc<LimitSet> {
         &self.limits

@@ -11,17 +11,19 @@ fn folder(name: &str) -> PathBuf {
 
 /// The content of every file with this extension, by its name without extension.
 fn files(folder: &Path, extension: &str) -> BTreeMap<String, Vec<u8>> {
-    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths = std::fs::read_dir(folder)
+        .expect("the folder is there")
+        .map(|entry| entry.expect("the folder can be listed").path());
     let wanted = paths.filter(|path| path.extension().is_some_and(|e| e == extension));
-    wanted.map(|path| (stem(&path), std::fs::read(&path).unwrap())).collect()
+    wanted.map(|path| (stem(&path), std::fs::read(&path).expect("the file can be read"))).collect()
 }
 
 fn stem(path: &Path) -> String {
-    path.file_stem().unwrap().to_string_lossy().into_owned()
+    path.file_stem().expect("files have names").to_string_lossy().into_owned()
 }
 
 fn good(name: &str) -> LimitSet {
-    let bytes = std::fs::read(folder("good").join(name)).unwrap();
+    let bytes = std::fs::read(folder("good").join(name)).expect("the file can be read");
     parse_bytes(&bytes).unwrap_or_else(|faults| panic!("{name}:\n{faults}"))
 }
 

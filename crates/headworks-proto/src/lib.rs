@@ -1,1 +1,30 @@
-//! x
+//! The Headworks protocol: generated code, and conversions between wire and core.
+//!
+//! To the wire is infallible. From the wire is checked: a message that is unusable as a whole is an error; an entry that
+//! makes no sense is left out by itself and counted, so that one bad bucket never costs the others.
+
+mod bucket;
+mod child;
+mod error;
+mod hello;
+mod limits;
+mod plan;
+mod report;
+
+/// Code generated from `proto/headworks/v1`.
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, rust_2018_idioms)]
+pub mod wire {
+    tonic::include_proto!("headworks.v1");
+}
+
+pub use child::{FromChild, decode_child, goodbye_message, hello_message, report_message};
+pub use error::WireError;
+pub use plan::{decode_plan, plan_message};
+
+/// The protocol's descriptors, as an encoded `FileDescriptorSet`.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/headworks.v1.descriptor"));
+
+/// Largest report that a parent reads: 100 000 buckets that it has numbered, or some 40 000 new ones.
+pub const MAX_REPORT_BYTES: usize = 4 * 1024 * 1024;
+/// Largest plan that a child reads: 100 000 limits on attaching.
+pub const MAX_PLAN_BYTES: usize = 16 * 1024 * 1024;

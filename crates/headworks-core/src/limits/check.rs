@@ -43,7 +43,7 @@ fn document(tree: &Node<'_>, log: &mut FaultLog) -> Vec<Limit> {
         }
         Kind::Null => log.push(Place::START, String::new(), format!("the file is empty: {EMPTY}")),
         kind => {
-            top.fault(log, format!("the file must be a mapping with the key `limits`, not {}", kind.noun()))
+            top.fault(log, format!("the file must be a mapping with the key `limits`, not {}", kind.noun()));
         }
     }
     Vec::new()

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::fault::{FaultLog, Place};
 
-/// More than any hand-written or generated limits file needs; bounds the memory that a wrong file can cost.
-const MAX_BYTES: usize = 32 << 20;
+/// Room for the most limits allowed. The parser may need fifty times the size of a file made to that end.
+const MAX_BYTES: usize = 16 << 20;
 
 /// The text of a file, or nothing if it is not UTF-8.
 pub(super) fn decode<'b>(bytes: &'b [u8], log: &mut FaultLog) -> Option<&'b str> {

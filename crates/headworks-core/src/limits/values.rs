@@ -57,9 +57,11 @@ pub(super) fn whole(text: &str, range: RangeInclusive<i64>) -> Result<i64, Strin
     if digits.len() > 1 && digits.starts_with('0') {
         return Err(format!("{} has a leading zero: remove it", quoted(text)));
     }
+    if digits.len() < text.len() && *range.start() >= 0 {
+        return Err(format!("{} is negative", quoted(text)));
+    }
     match text.parse() {
         Ok(number) if range.contains(&number) => Ok(number),
-        _ if text.starts_with('-') && *range.start() >= 0 => Err(format!("{text} is negative")),
         _ => Err(format!("{} is not between {} and {}", quoted(text), range.start(), range.end())),
     }
 }
@@ -164,5 +166,83 @@ fn bounded(text: &str, most: usize) -> Result<&str, String> {
             Err(format!("has {length} bytes, more than the {most} allowed: shorten it"))
         }
         _ => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn per_second(amount: u64) -> Result<Rate, String> {
+        Ok(Rate::Per { amount, unit: Unit::Second })
+    }
+
+    #[test]
+    fn a_rate_is_an_amount_for_each_second_in_any_case() {
+        assert_eq!(rate("400/second"), per_second(400));
+        assert_eq!(rate("4294967296/Second"), per_second(4_294_967_296));
+        assert_eq!(rate("1000000000000000/SECOND"), per_second(1_000_000_000_000_000));
+    }
+
+    #[test]
+    fn a_ban_and_no_limit_are_different_things() {
+        assert!(rate("0/second").is_ok_and(Rate::is_ban));
+        assert_eq!(rate("unlimited"), Ok(Rate::Unlimited));
+    }
+
+    #[test]
+    fn no_other_notation_of_a_number_is_taken_for_one() {
+        for text in
+            ["1e3", "1000.0", "0x10", "0o17", "010", "1_000", "1,000", "+1", "-0", "--1", "", " 1", "1 ", "٣"]
+        {
+            assert!(rate(&format!("{text}/second")).is_err(), "{text}");
+            assert!(up_to_a_million(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_64_bits_are_refused_not_wrapped() {
+        assert!(rate("18446744073709551616/second").is_err_and(|m| m.contains("is not between")));
+        assert!(order("-99999999999999999999").is_err_and(|m| m.contains("is not between")));
+    }
+
+    #[test]
+    fn a_number_without_unit_is_told_its_unit() {
+        assert_eq!(rate("400"), Err("400 has no unit of time: write `400/second`".to_owned()));
+    }
+
+    #[test]
+    fn an_order_may_be_negative() {
+        assert_eq!(order("-2147483648"), Ok(i32::MIN));
+    }
+
+    #[test]
+    fn a_hold_is_printed_in_its_largest_whole_unit() {
+        for text in ["1001ms", "90s", "5m", "24h"] {
+            assert_eq!(hold(text).map(spelled_duration).as_deref(), Ok(text));
+        }
+        assert_eq!(hold("3600s").map(spelled_duration).as_deref(), Ok("1h"));
+    }
+
+    #[test]
+    fn a_hold_outside_a_second_and_a_day_is_refused() {
+        for text in
+            ["0s", "999ms", "25h", "1000000000h", "99999999999999999999s", "s", "-1s", "1.5s", "60", "1d"]
+        {
+            assert!(hold(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_fit_for_labels_and_urls() {
+        assert_eq!(name("a-b_c.d:e/F9"), Ok("a-b_c.d:e/F9"));
+        for text in ["", "a b", "é", "a\n", "{}"] {
+            assert!(name(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_star_is_never_taken_literally() {
+        assert!(attribute_value("batch-*").is_err_and(|m| m.contains("not supported")));
     }
 }

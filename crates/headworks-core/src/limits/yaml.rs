@@ -249,12 +249,8 @@ impl<'t> Builder<'t, '_> {
             }
             Slot::Occupied(taken) => *taken.get(),
         };
-        let lines = if first == at.line {
-            String::new()
-        } else {
-            format!(", on line {first} and on line {}", at.line)
-        };
-        self.fault(at, format!("{} is given twice{lines}: remove one", quoted(&key)));
+        let again = if first == at.line { String::new() } else { format!(" and on line {}", at.line) };
+        self.fault(at, format!("{} is given twice, on line {first}{again}: remove one", quoted(&key)));
         Next::Discarded
     }
 

@@ -1,0 +1,222 @@
+//! The agent in a process: the core's state machine, fed by the limiter's counts and an uplink's plans.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use headworks_core::agent::{Agent as State, Identity};
+use headworks_core::ladder::PlanState;
+use headworks_core::message::{BucketNumber, Incarnation};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::limiter::{Limiter, LinkStats, Record};
+use crate::uplink::{self, Event, Outbox};
+
+/// How often counts are looked at; also the least time between two early reports.
+const BEAT: Duration = Duration::from_millis(50);
+/// How long the last ratios stay when nothing is heard, unless told otherwise.
+pub const HOLD: Duration = Duration::from_secs(60);
+
+/// Settings of an agent that is about to start.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    identity: Identity,
+    aggregators: Vec<String>,
+    hold: Duration,
+}
+
+impl Builder {
+    /// The aggregators of the agent's zone, as `http://host:port`; it attaches to one of them at a time.
+    #[must_use]
+    pub fn aggregators<S: Into<String>>(mut self, addresses: impl IntoIterator<Item = S>) -> Self {
+        self.aggregators = addresses.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The region of the agent's zone.
+    #[must_use]
+    pub fn region(mut self, region: impl Into<String>) -> Self {
+        self.identity.region = region.into();
+        self
+    }
+
+    /// How long the last ratios stay when nothing is heard from above, where a limit does not say; 60 s by default.
+    #[must_use]
+    pub fn hold(mut self, hold: Duration) -> Self {
+        self.hold = hold;
+        self
+    }
+
+    /// The agent. Nothing runs until [`Agent::run`].
+    pub fn build(self) -> Agent {
+        let clock = Clock::new();
+        Agent {
+            state: State::new(self.identity, self.hold, clock.now()),
+            limiter: Limiter::new(),
+            clock,
+            aggregators: self.aggregators,
+            records: HashMap::new(),
+            outbox: None,
+            told: PlanState::None,
+            refused: 0,
+        }
+    }
+}
+
+/// An agent: a [`Limiter`] for the request path, and the task that keeps it current.
+#[derive(Debug)]
+pub struct Agent {
+    state: State,
+    limiter: Limiter,
+    clock: Clock,
+    aggregators: Vec<String>,
+    records: HashMap<BucketNumber, Arc<Record>>,
+    outbox: Option<Outbox>,
+    told: PlanState,
+    refused: u64,
+}
+
+impl Agent {
+    /// An agent by its name, unique in the fleet, and its zone.
+    pub fn builder(node: impl Into<String>, zone: impl Into<String>) -> Builder {
+        let identity = Identity {
+            node: node.into(),
+            incarnation: draw_incarnation(),
+            zone: zone.into(),
+            region: String::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        Builder { identity, aggregators: Vec::new(), hold: HOLD }
+    }
+
+    /// What decides requests. Works before, during and after [`Agent::run`].
+    pub fn limiter(&self) -> Limiter {
+        self.limiter.clone()
+    }
+
+    /// Keeps the limiter current until `shutdown`; then sends a last report, says goodbye, and returns.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        let (events, mut inbox) = mpsc::channel(64);
+        let streams = TaskTracker::new();
+        let targets = uplink::by_rendezvous(&self.state.hello().node, &self.aggregators);
+        if !targets.is_empty() {
+            streams.spawn(uplink::keep_attached(0, targets, events, shutdown.clone()));
+        }
+        let mut beat = interval(BEAT);
+        // After a pause one beat is enough: a burst of missed ones would be a burst of reports.
+        beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                Some(event) = inbox.recv() => self.take(event),
+                _ = beat.tick() => {}
+            }
+            self.beat();
+        }
+        self.leave();
+        streams.close();
+        uplink::drain(&mut inbox, &streams).await;
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Attached { parent, outbox, .. } => {
+                outbox.hello(&self.state.hello());
+                self.state.attached(parent);
+                self.outbox = Some(outbox);
+            }
+            Event::Plan { plan, refused, .. } => {
+                let now = self.clock.now();
+                let effects = self.state.plan(plan, now);
+                self.refused += u64::from(refused) + u64::from(effects.unknown);
+                if let Some(limits) = effects.limits {
+                    tracing::info!(limits = limits.limits().len(), digest = %limits.digest(), "limits in force");
+                    self.limiter.install(&limits);
+                }
+            }
+            Event::Detached { .. } => {
+                self.outbox = None;
+                self.state.detached();
+            }
+        }
+    }
+
+    /// One pass: counts in, report out, headrooms in force.
+    fn beat(&mut self) {
+        let now = self.clock.now();
+        self.read_counts();
+        if let Some(outbox) = &self.outbox
+            && outbox.has_room()
+            && let Some(report) = self.state.report(now)
+        {
+            outbox.report(&report);
+        }
+        for (number, headroom) in self.state.changes(now) {
+            if let Some(record) = self.records.get(&number) {
+                record.set_headroom(headroom);
+            }
+        }
+        self.tell_state();
+    }
+
+    fn read_counts(&mut self) {
+        let now = self.clock.now();
+        self.records.retain(|_, record| !record.is_retired());
+        for record in self.limiter.take_opened() {
+            if let Some(number) = self.state.open(&record.key, now) {
+                self.records.insert(number, record);
+            }
+        }
+        for (number, record) in &self.records {
+            self.state.count(*number, record.counts());
+        }
+    }
+
+    /// Shows the state of the link, and logs each change of it once.
+    fn tell_state(&mut self) {
+        let now = self.clock.now();
+        let state = self.state.plan_state(now);
+        let plan = self.state.link().plan();
+        if state != self.told {
+            log_plan_state(state, plan.map(|plan| plan.age(now)));
+            self.told = state;
+        }
+        self.limiter.set_link(LinkStats {
+            state,
+            age: plan.map(|plan| plan.age(now)),
+            parent: self.state.parent().map(str::to_owned),
+            digest: plan.map(|_| self.state.limits().digest()),
+            generation: plan.map_or(0, |plan| plan.generation),
+            refused_entries: self.refused,
+        });
+    }
+
+    fn leave(&mut self) {
+        self.read_counts();
+        let report = self.state.full_report(self.clock.now());
+        if let Some(outbox) = self.outbox.take() {
+            outbox.report(&report);
+            outbox.goodbye();
+        }
+    }
+}
+
+/// Logs a change of what the plan in hand is worth, in the words that operators look for.
+pub fn log_plan_state(state: PlanState, age: Option<Duration>) {
+    let age = age.unwrap_or_default();
+    match state {
+        PlanState::None => {}
+        PlanState::Fresh => tracing::info!("plan is fresh: limits follow the fleet"),
+        PlanState::Alone => tracing::warn!(?age, "plan is old: the last drop ratios stay for the hold"),
+        PlanState::Open => tracing::warn!(?age, "hold is over: failing open, nothing is dropped but bans"),
+    }
+}
+
+/// An incarnation that no earlier or other life has: a random number, never 0.
+pub fn draw_incarnation() -> Incarnation {
+    Incarnation(fastrand::u64(1..))
+}

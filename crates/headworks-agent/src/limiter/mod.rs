@@ -1,0 +1,125 @@
+//! The hot path: from the attributes of a request to a verdict.
+//!
+//! A decision reads the snapshot of the rules, finds the record of each bucket it meets, and touches that record's
+//! atomics. It takes no lock, makes no call and reads no clock; only the first request of a bucket allocates.
+
+mod buckets;
+mod record;
+mod rules;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use headworks_core::attributes::Attributes;
+use headworks_core::limits::{Limit, LimitSet, Mode};
+use headworks_core::matching::Encounter;
+use headworks_core::units::Headroom;
+
+pub(crate) use record::Record;
+pub use stats::{LimitStats, LimiterStats, LinkStats};
+
+use buckets::Opened;
+use rules::{Rules, Stage};
+
+/// Decides requests. Cheap to clone; all clones share their counts.
+#[derive(Clone, Debug)]
+pub struct Limiter {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    rules: ArcSwap<Rules>,
+    opened: Opened,
+    link: ArcSwap<LinkStats>,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Whether it passes.
+    pub allowed: bool,
+    /// The limit that refused it; for one that passes, the enforced limit with the least headroom of those it met.
+    pub decisive: Option<Decisive>,
+}
+
+/// The limit that a verdict rests on.
+#[derive(Clone, Debug)]
+pub struct Decisive {
+    /// The limit.
+    pub limit: Arc<Limit>,
+    /// The headroom of the bucket that the request met: limit over offered, fleet-wide.
+    pub headroom: Headroom,
+}
+
+impl Limiter {
+    /// A limiter without limits: everything passes.
+    pub(crate) fn new() -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                rules: ArcSwap::from_pointee(Rules::default()),
+                opened: Opened::default(),
+                link: ArcSwap::from_pointee(LinkStats::default()),
+            }),
+        }
+    }
+
+    /// Decides a request. `cost` is in the units of the limits, and each limit's own where it is `None`.
+    ///
+    /// The limits that it meets form a pipeline: each counts and judges only what the enforced ones before it let
+    /// through. A shadow limit judges the same, and lets pass.
+    pub fn check(&self, attributes: Attributes<'_>, cost: Option<u32>) -> Verdict {
+        let rules = self.inner.rules.load();
+        let mut tightest: Option<(&Stage, Headroom)> = None;
+        for stage in rules.stages() {
+            let limit = &stage.limit;
+            let cost = u64::from(cost.unwrap_or(limit.cost));
+            let enforced = limit.mode == Mode::Enforce;
+            let (dropped, headroom) = match limit.encounter(attributes) {
+                Encounter::Unconcerned => continue,
+                Encounter::Counted(values) => {
+                    stage.buckets.with(limit, values.as_slice(), &self.inner.opened, |record| {
+                        (record.decide(cost, enforced), record.headroom())
+                    })
+                }
+                Encounter::DroppedForMissing => stage.buckets.with_rest(&limit.name, &self.inner.opened, |record| {
+                    record.drop_anyway(cost, enforced);
+                    (enforced, Headroom::SHUT)
+                }),
+            };
+            if dropped {
+                return Verdict { allowed: false, decisive: Some(Decisive { limit: limit.clone(), headroom }) };
+            }
+            if enforced && tightest.is_none_or(|(_, least)| headroom < least) {
+                tightest = Some((stage, headroom));
+            }
+        }
+        let decisive = tightest.map(|(stage, headroom)| Decisive { limit: stage.limit.clone(), headroom });
+        Verdict { allowed: true, decisive }
+    }
+
+    /// Puts other limits in force. Buckets of limits that still tell them apart alike go on counting.
+    pub(crate) fn install(&self, limits: &Arc<LimitSet>) {
+        let rules = self.inner.rules.load().succeeded_by(limits);
+        rules.open_whole(&self.inner.opened);
+        self.inner.rules.store(Arc::new(rules));
+    }
+
+    /// The records that came to be since the last call.
+    pub(crate) fn take_opened(&self) -> Vec<Arc<Record>> {
+        self.inner.opened.take()
+    }
+
+    /// What `/stats` and metrics show of the link to the control plane.
+    pub(crate) fn set_link(&self, link: LinkStats) {
+        self.inner.link.store(Arc::new(link));
+    }
+
+    /// What has been counted, by limit, and how the link to the control plane is.
+    pub fn stats(&self) -> LimiterStats {
+        LimiterStats { limits: self.inner.rules.load().stats(), link: LinkStats::clone(&self.inner.link.load()) }
+    }
+}

@@ -1,0 +1,103 @@
+//! The record of one bucket: its numbers, as atomics that requests count up and the uplink writes in place.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use headworks_core::bucket::{BucketKey, Counts};
+use headworks_core::decision::{Draw, Threshold};
+use headworks_core::units::Headroom;
+
+/// One bucket. Counters only rise; each is right by itself, and a reader that sees one a moment before another is
+/// corrected by its next reading, so nothing here needs more than relaxed order.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) key: BucketKey,
+    threshold: AtomicU32,
+    draw: AtomicU64,
+    headroom: AtomicU64,
+    offered: AtomicU64,
+    dropped: AtomicU64,
+    would_drop: AtomicU64,
+    retired: AtomicBool,
+}
+
+impl Record {
+    /// A bucket that nothing was counted in.
+    pub(crate) fn new(key: BucketKey, headroom: Headroom) -> Self {
+        let record = Self {
+            key,
+            threshold: AtomicU32::default(),
+            draw: AtomicU64::new(Draw::new(fastrand::u32(..)).to_word()),
+            headroom: AtomicU64::default(),
+            offered: AtomicU64::default(),
+            dropped: AtomicU64::default(),
+            would_drop: AtomicU64::default(),
+            retired: AtomicBool::new(false),
+        };
+        record.set_headroom(headroom);
+        record
+    }
+
+    /// Counts a request and decides it: whether it is dropped. The verdict is drawn alike whether it is enforced.
+    pub(crate) fn decide(&self, cost: u64, enforced: bool) -> bool {
+        self.offered.fetch_add(cost, Relaxed);
+        let threshold = Threshold::from_word(self.threshold.load(Relaxed));
+        if threshold == Threshold::default() {
+            return false;
+        }
+        let over = self.draw(threshold);
+        if over {
+            self.count_drop(cost, enforced);
+        }
+        over && enforced
+    }
+
+    /// Counts a request that is dropped whatever the ratio.
+    pub(crate) fn drop_anyway(&self, cost: u64, enforced: bool) {
+        self.offered.fetch_add(cost, Relaxed);
+        self.count_drop(cost, enforced);
+    }
+
+    fn count_drop(&self, cost: u64, enforced: bool) {
+        let counter = if enforced { &self.dropped } else { &self.would_drop };
+        counter.fetch_add(cost, Relaxed);
+    }
+
+    fn draw(&self, threshold: Threshold) -> bool {
+        let mut word = self.draw.load(Relaxed);
+        loop {
+            let (next, dropped) = Draw::from_word(word).step(threshold, || fastrand::u32(..));
+            match self.draw.compare_exchange_weak(word, next.to_word(), Relaxed, Relaxed) {
+                Ok(_) => return dropped,
+                Err(seen) => word = seen,
+            }
+        }
+    }
+
+    /// Writes the headroom that decisions go by from now on.
+    pub(crate) fn set_headroom(&self, headroom: Headroom) {
+        self.headroom.store(headroom.value().to_bits(), Relaxed);
+        self.threshold.store(Threshold::of(headroom.drop_ratio()).to_word(), Relaxed);
+    }
+
+    /// The headroom that decisions go by.
+    pub(crate) fn headroom(&self) -> Headroom {
+        Headroom::new(f64::from_bits(self.headroom.load(Relaxed))).unwrap_or(Headroom::OPEN)
+    }
+
+    /// What was counted so far.
+    pub(crate) fn counts(&self) -> Counts {
+        // Drops first: a request that is counted in between is then offered and not yet dropped, never the reverse.
+        let (dropped, would_drop) = (self.dropped.load(Relaxed), self.would_drop.load(Relaxed));
+        Counts { offered: self.offered.load(Relaxed), dropped, would_drop }
+    }
+
+    /// Its limit is gone; the uplink need not read it any more.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Relaxed);
+    }
+
+    /// Whether its limit is gone.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Relaxed)
+    }
+}

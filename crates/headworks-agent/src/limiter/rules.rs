@@ -1,0 +1,80 @@
+//! The snapshot of the rules that decisions read: limits in pipeline order, each with its buckets.
+
+use std::sync::Arc;
+
+use headworks_core::bucket::Counts;
+use headworks_core::limits::{Limit, LimitSet, Mode};
+use headworks_core::units::DropRatio;
+
+use super::buckets::{Buckets, Opened};
+use super::stats::LimitStats;
+
+/// One limit of the pipeline.
+#[derive(Clone, Debug)]
+pub(super) struct Stage {
+    pub(super) limit: Arc<Limit>,
+    pub(super) buckets: Arc<Buckets>,
+}
+
+/// All limits in force together; swapped as one, so that no request sees half of a change.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    stages: Vec<Stage>,
+}
+
+impl Rules {
+    pub(super) fn stages(&self) -> &[Stage] {
+        &self.stages
+    }
+
+    /// The snapshot for other limits. Those that tell buckets apart as before keep them, counts and all.
+    pub(super) fn succeeded_by(&self, limits: &LimitSet) -> Self {
+        let counted = limits.limits().iter().filter(|limit| limit.mode != Mode::Off);
+        let next = Self { stages: counted.map(|limit| self.stage_for(limit)).collect() };
+        for gone in self.stages.iter().filter(|stage| !next.has(&stage.buckets)) {
+            gone.buckets.for_each(super::record::Record::retire);
+        }
+        next
+    }
+
+    fn stage_for(&self, limit: &Arc<Limit>) -> Stage {
+        let before = self.stages.iter().find(|stage| stage.limit.name == limit.name && stage.limit.per == limit.per);
+        let buckets = before.map(|stage| stage.buckets.clone()).unwrap_or_default();
+        Stage { limit: limit.clone(), buckets }
+    }
+
+    fn has(&self, buckets: &Arc<Buckets>) -> bool {
+        self.stages.iter().any(|stage| Arc::ptr_eq(&stage.buckets, buckets))
+    }
+
+    /// Opens the buckets of limits without `per`, so that they have their headroom before their first request.
+    pub(super) fn open_whole(&self, opened: &Opened) {
+        for stage in self.stages.iter().filter(|stage| stage.limit.per.is_empty()) {
+            stage.buckets.whole(&stage.limit, opened);
+        }
+    }
+
+    pub(super) fn stats(&self) -> Vec<LimitStats> {
+        self.stages.iter().map(Stage::stats).collect()
+    }
+}
+
+impl Stage {
+    fn stats(&self) -> LimitStats {
+        let mut stats = LimitStats {
+            limit: self.limit.clone(),
+            counts: Counts::default(),
+            drop_ratio: DropRatio::NONE,
+            buckets: 0,
+        };
+        self.buckets.for_each(|record| {
+            stats.counts += record.counts();
+            stats.buckets += 1;
+            let ratio = record.headroom().drop_ratio();
+            if ratio > stats.drop_ratio {
+                stats.drop_ratio = ratio;
+            }
+        });
+        stats
+    }
+}

@@ -1,0 +1,48 @@
+//! What a limiter can tell of itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headworks_core::bucket::Counts;
+use headworks_core::ladder::PlanState;
+use headworks_core::limits::{Digest, Limit};
+use headworks_core::units::DropRatio;
+
+/// What a limiter has counted, and how it is connected.
+#[derive(Clone, Debug)]
+pub struct LimiterStats {
+    /// By limit, in pipeline order; limits whose mode is `off` are left out.
+    pub limits: Vec<LimitStats>,
+    /// The link to the control plane.
+    pub link: LinkStats,
+}
+
+/// One limit.
+#[derive(Clone, Debug)]
+pub struct LimitStats {
+    /// The limit.
+    pub limit: Arc<Limit>,
+    /// Counted over all its buckets since the limit came into force here.
+    pub counts: Counts,
+    /// The highest drop ratio of its buckets.
+    pub drop_ratio: DropRatio,
+    /// Its buckets.
+    pub buckets: usize,
+}
+
+/// The link to the control plane.
+#[derive(Clone, Debug, Default)]
+pub struct LinkStats {
+    /// What the plan in hand is worth.
+    pub state: PlanState,
+    /// Time since the controller computed it; `None` before the first.
+    pub age: Option<Duration>,
+    /// The aggregator that the agent is attached to.
+    pub parent: Option<String>,
+    /// Identifies the limits in force.
+    pub digest: Option<Digest>,
+    /// How many sets of limits their controller has had.
+    pub generation: u64,
+    /// Plan entries that made no sense or were for unknown buckets.
+    pub refused_entries: u64,
+}

@@ -1,0 +1,137 @@
+use std::sync::Arc;
+
+use headworks_core::attributes::Attributes;
+use headworks_core::bucket::{BucketKey, Values};
+use headworks_core::limits::{LimitSet, parse};
+use headworks_core::units::Headroom;
+
+use super::{Limiter, Record};
+
+fn limits(text: &str) -> Arc<LimitSet> {
+    Arc::new(parse(text).unwrap())
+}
+
+/// A limiter under these limits, and the records it opened.
+fn limiter(text: &str) -> Limiter {
+    let limiter = Limiter::new();
+    limiter.install(&limits(text));
+    limiter
+}
+
+fn squeeze(records: &[Arc<Record>], headroom: f64) {
+    records.iter().for_each(|record| record.set_headroom(Headroom::new(headroom).unwrap()));
+}
+
+fn allowed_of(limiter: &Limiter, n: usize, attributes: &[(&str, &str)]) -> usize {
+    (0..n).filter(|_| limiter.check(Attributes::new(attributes), None).allowed).count()
+}
+
+const CHECKOUT: &str = "limits: [{name: checkout, match: {service: checkout}, rate: 400/second}]";
+
+#[test]
+fn drops_by_the_headroom_that_was_pushed() {
+    let limiter = limiter(CHECKOUT);
+    squeeze(&limiter.take_opened(), 0.25);
+    assert!((248..=252).contains(&allowed_of(&limiter, 1000, &[("service", "checkout")])));
+    assert_eq!(allowed_of(&limiter, 10, &[("service", "search")]), 10);
+    let counts = limiter.stats().limits[0].counts;
+    assert_eq!((counts.offered, counts.admitted() + counts.dropped), (1000, 1000));
+}
+
+#[test]
+fn a_shadow_limit_counts_what_it_would_drop_and_drops_nothing() {
+    let limiter = limiter("limits: [{name: trial, rate: 1/second, mode: shadow}]");
+    squeeze(&limiter.take_opened(), 0.5);
+    assert_eq!(allowed_of(&limiter, 1000, &[]), 1000);
+    let counts = limiter.stats().limits[0].counts;
+    assert_eq!(counts.dropped, 0);
+    assert!((499..=501).contains(&counts.would_drop), "{counts:?}");
+    assert!(limiter.check(Attributes::new(&[]), None).decisive.is_none());
+}
+
+#[test]
+fn a_later_limit_counts_only_what_the_earlier_one_let_through() {
+    let limiter = limiter(
+        "limits: [{name: all, rate: 10/second}, {name: each, per: [caller], rate: 5/second}]",
+    );
+    allowed_of(&limiter, 1, &[("caller", "a")]);
+    let records = limiter.take_opened();
+    squeeze(&records.iter().filter(|r| &*r.key.limit == "each").cloned().collect::<Vec<_>>(), 0.5);
+    allowed_of(&limiter, 1000, &[("caller", "a")]);
+    let stats = limiter.stats().limits;
+    assert_eq!(&*stats[0].limit.name, "each");
+    assert_eq!(stats[1].counts.offered, stats[0].counts.admitted());
+}
+
+#[test]
+fn a_ban_holds_before_any_plan_entry_came() {
+    let limiter = limiter("limits: [{name: banned, match: {caller: x}, per: [service], rate: 0/second}]");
+    let attributes = [("caller", "x"), ("service", "s")];
+    assert_eq!(allowed_of(&limiter, 10, &attributes), 0);
+    let verdict = limiter.check(Attributes::new(&attributes), None);
+    assert_eq!(&*verdict.decisive.unwrap().limit.name, "banned");
+}
+
+#[test]
+fn values_beyond_the_cap_share_one_bucket() {
+    let limiter = limiter("limits: [{name: each, per: [key], rate: 5/second, max_buckets: 3}]");
+    for key in 0..100 {
+        allowed_of(&limiter, 1, &[("key", &key.to_string())]);
+    }
+    let keys: Vec<BucketKey> = limiter.take_opened().iter().map(|record| record.key.clone()).collect();
+    assert_eq!(keys.len(), 4);
+    assert_eq!(keys.iter().filter(|key| key.values == Values::Rest).count(), 1);
+    assert_eq!(limiter.stats().limits[0].counts.offered, 100);
+}
+
+#[test]
+fn identities_are_lists_not_joined_strings() {
+    let limiter = limiter("limits: [{name: pair, per: [a, b], rate: 5/second}]");
+    allowed_of(&limiter, 1, &[("a", "x_y"), ("b", "z")]);
+    allowed_of(&limiter, 1, &[("a", "x"), ("b", "y_z")]);
+    assert_eq!(limiter.take_opened().len(), 2);
+}
+
+#[test]
+fn a_request_without_a_per_key_is_skipped_counted_as_empty_or_dropped() {
+    for (missing, allowed, offered) in [("skip", 1, 0), ("empty", 1, 1), ("drop", 0, 1)] {
+        let limiter =
+            limiter(&format!("limits: [{{name: each, per: [key], rate: 5/second, missing: {missing}}}]"));
+        assert_eq!(allowed_of(&limiter, 1, &[]), allowed, "{missing}");
+        assert_eq!(limiter.stats().limits[0].counts.offered, offered, "{missing}");
+    }
+}
+
+#[test]
+fn a_new_rate_keeps_the_counts_and_other_keys_do_not() {
+    let limiter = limiter(CHECKOUT);
+    allowed_of(&limiter, 7, &[("service", "checkout")]);
+    let kept = limiter.take_opened();
+    limiter.install(&limits(&CHECKOUT.replace("400", "500")));
+    assert_eq!(limiter.stats().limits[0].counts.offered, 7);
+    limiter.install(&limits(&CHECKOUT.replace("rate", "per: [caller], rate")));
+    assert_eq!(limiter.stats().limits[0].counts.offered, 0);
+    assert!(kept[0].is_retired());
+}
+
+#[test]
+fn threads_lose_no_count() {
+    let limiter = limiter(CHECKOUT);
+    squeeze(&limiter.take_opened(), 0.5);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| allowed_of(&limiter, 25_000, &[("service", "checkout")]));
+        }
+    });
+    let counts = limiter.stats().limits[0].counts;
+    assert_eq!(counts.offered, 100_000);
+    assert!((49_999..=50_001).contains(&counts.dropped), "{counts:?}");
+}
+
+#[test]
+fn a_cost_counts_as_many_units_and_a_limit_has_its_own_default() {
+    let limiter = limiter("limits: [{name: heavy, rate: 5/second, cost: 3}]");
+    limiter.check(Attributes::new(&[]), Some(50));
+    limiter.check(Attributes::new(&[]), None);
+    assert_eq!(limiter.stats().limits[0].counts.offered, 53);
+}

@@ -1,0 +1,138 @@
+//! Limits as they travel inside plans.
+
+use std::time::Duration;
+
+use headworks_core::limits::{Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy};
+use headworks_core::matching::MAX_PER_KEYS;
+use headworks_core::units::{Rate, Unit};
+
+use crate::bucket::MAX_NAME;
+use crate::report::micros;
+use crate::wire;
+
+pub(crate) fn encode(set: &LimitSet) -> wire::LimitSet {
+    wire::LimitSet { limits: set.limits().iter().map(|limit| encode_limit(limit)).collect() }
+}
+
+fn encode_limit(limit: &Limit) -> wire::Limit {
+    let attribute = |(key, value): &(String, String)| wire::Attribute { key: key.clone(), value: value.clone() };
+    wire::Limit {
+        name: limit.name.to_string(),
+        r#match: limit.matches.iter().map(attribute).collect(),
+        per: limit.per.clone(),
+        rate: Some(encode_rate(limit.rate)),
+        cost: limit.cost,
+        mode: encode_mode(limit.mode).into(),
+        order: limit.order,
+        on_silence: Some(wire::OnSilence {
+            policy: encode_policy(limit.on_silence.policy).into(),
+            hold_micros: limit.on_silence.hold.map(micros),
+        }),
+        max_buckets: limit.max_buckets,
+        missing: encode_missing(limit.missing).into(),
+    }
+}
+
+fn encode_rate(rate: Rate) -> wire::Rate {
+    match rate {
+        Rate::Unlimited => wire::Rate { rate: Some(wire::rate::Rate::Unlimited(true)), unit: 0 },
+        Rate::Per { amount, unit: Unit::Second } => {
+            wire::Rate { rate: Some(wire::rate::Rate::Amount(amount)), unit: wire::Unit::Second.into() }
+        }
+    }
+}
+
+fn encode_mode(mode: Mode) -> wire::Mode {
+    match mode {
+        Mode::Enforce => wire::Mode::Enforce,
+        Mode::Shadow => wire::Mode::Shadow,
+        Mode::Off => wire::Mode::Off,
+    }
+}
+
+fn encode_policy(policy: SilencePolicy) -> wire::SilencePolicy {
+    match policy {
+        SilencePolicy::Hold => wire::SilencePolicy::Hold,
+        SilencePolicy::Open => wire::SilencePolicy::Open,
+        SilencePolicy::Closed => wire::SilencePolicy::Closed,
+    }
+}
+
+fn encode_missing(missing: Missing) -> wire::Missing {
+    match missing {
+        Missing::Skip => wire::Missing::Skip,
+        Missing::Empty => wire::Missing::Empty,
+        Missing::Drop => wire::Missing::Drop,
+    }
+}
+
+/// The limits that make sense; the others are counted. A limit with an enum value of a later release is one of
+/// those: half understood it would do what nobody asked for.
+pub(crate) fn decode(set: wire::LimitSet, refused: &mut u32) -> Vec<Limit> {
+    let mut limits: Vec<Limit> = Vec::with_capacity(set.limits.len());
+    let mut names = std::collections::HashSet::new();
+    for limit in set.limits {
+        match decode_limit(limit).filter(|limit| names.insert(limit.name.clone())) {
+            Some(limit) => limits.push(limit),
+            None => *refused += 1,
+        }
+    }
+    limits
+}
+
+fn decode_limit(limit: wire::Limit) -> Option<Limit> {
+    let named = !limit.name.is_empty() && limit.name.len() <= MAX_NAME;
+    if !named || limit.per.len() > MAX_PER_KEYS || limit.cost == 0 {
+        return None;
+    }
+    let mode = decode_mode(limit.mode())?;
+    let missing = decode_missing(limit.missing())?;
+    Some(Limit {
+        rate: decode_rate(limit.rate?)?,
+        on_silence: decode_silence(&limit.on_silence.unwrap_or_default())?,
+        name: limit.name.into(),
+        matches: limit.r#match.into_iter().map(|attribute| (attribute.key, attribute.value)).collect(),
+        per: limit.per,
+        cost: limit.cost,
+        mode,
+        order: limit.order,
+        max_buckets: limit.max_buckets,
+        missing,
+    })
+}
+
+fn decode_rate(rate: wire::Rate) -> Option<Rate> {
+    match (rate.rate?, rate.unit()) {
+        (wire::rate::Rate::Unlimited(true), _) => Some(Rate::Unlimited),
+        (wire::rate::Rate::Amount(amount), wire::Unit::Second) => Some(Rate::Per { amount, unit: Unit::Second }),
+        _ => None,
+    }
+}
+
+fn decode_mode(mode: wire::Mode) -> Option<Mode> {
+    match mode {
+        wire::Mode::Unspecified => None,
+        wire::Mode::Enforce => Some(Mode::Enforce),
+        wire::Mode::Shadow => Some(Mode::Shadow),
+        wire::Mode::Off => Some(Mode::Off),
+    }
+}
+
+fn decode_silence(silence: &wire::OnSilence) -> Option<OnSilence> {
+    let policy = match silence.policy() {
+        wire::SilencePolicy::Unspecified => return None,
+        wire::SilencePolicy::Hold => SilencePolicy::Hold,
+        wire::SilencePolicy::Open => SilencePolicy::Open,
+        wire::SilencePolicy::Closed => SilencePolicy::Closed,
+    };
+    Some(OnSilence { policy, hold: silence.hold_micros.map(Duration::from_micros) })
+}
+
+fn decode_missing(missing: wire::Missing) -> Option<Missing> {
+    match missing {
+        wire::Missing::Unspecified => None,
+        wire::Missing::Skip => Some(Missing::Skip),
+        wire::Missing::Empty => Some(Missing::Empty),
+        wire::Missing::Drop => Some(Missing::Drop),
+    }
+}

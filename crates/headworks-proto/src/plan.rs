@@ -1,0 +1,116 @@
+//! Plans.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headworks_core::limits::LimitSet;
+use headworks_core::message::{BucketNumber, Incarnation, Plan, PlanEntry, View};
+use headworks_core::units::Headroom;
+
+use crate::report::{micros, narrow};
+use crate::wire::parent_message::Message;
+use crate::{WireError, bucket, hello, limits, wire};
+
+/// The message of a plan.
+pub fn plan_message(plan: &Plan) -> wire::ParentMessage {
+    wire::ParentMessage { message: Some(Message::Plan(encode(plan))) }
+}
+
+fn encode(plan: &Plan) -> wire::Plan {
+    let named = |(number, key): &(BucketNumber, _)| wire::NumberedKey { number: number.0, key: Some(bucket::encode(key)) };
+    wire::Plan {
+        incarnation: plan.incarnation.0,
+        sequence: plan.sequence,
+        age_micros: micros(plan.age),
+        ttl_micros: micros(plan.ttl),
+        interval_micros: micros(plan.interval),
+        spacing_micros: micros(plan.spacing),
+        view: Some(wire::View {
+            aggregators: plan.view.aggregators,
+            agents: plan.view.agents,
+            demand: plan.view.demand,
+        }),
+        limits_digest: plan.digest.0.to_vec(),
+        generation: plan.generation,
+        limits: plan.limits.as_deref().map(limits::encode),
+        names: plan.names.iter().map(named).collect(),
+        shared: section(&plan.shared),
+        private: section(&plan.private),
+    }
+}
+
+fn section(entries: &[PlanEntry]) -> Option<wire::Headrooms> {
+    (!entries.is_empty()).then(|| wire::Headrooms {
+        numbers: entries.iter().map(|entry| entry.bucket.0).collect(),
+        headroom: entries.iter().map(|entry| narrow(entry.headroom.value())).collect(),
+    })
+}
+
+/// What a parent's message says, and how many of its entries made no sense and are left out.
+///
+/// # Errors
+/// If the message is no plan, lacks what it must have, or has columns of unequal length.
+pub fn decode_plan(message: wire::ParentMessage) -> Result<(Plan, u32), WireError> {
+    let Message::Plan(plan) = message.message.ok_or(WireError::NoMessage)?;
+    if plan.incarnation == 0 {
+        return Err(WireError::Missing("plan.incarnation"));
+    }
+    let mut refused = 0;
+    let limits = plan.limits.map(|limits| limits::decode(limits, &mut refused));
+    let plan = Plan {
+        incarnation: Incarnation(plan.incarnation),
+        sequence: plan.sequence,
+        age: Duration::from_micros(plan.age_micros),
+        ttl: Duration::from_micros(plan.ttl_micros),
+        interval: Duration::from_micros(plan.interval_micros),
+        spacing: Duration::from_micros(plan.spacing_micros),
+        view: view(plan.view.unwrap_or_default()),
+        digest: hello::digest("plan.limits_digest", &plan.limits_digest)?
+            .ok_or(WireError::Missing("plan.limits_digest"))?,
+        generation: plan.generation,
+        limits: limits.map(|limits| Arc::new(LimitSet::new(limits))),
+        names: names(plan.names, &mut refused),
+        shared: entries("shared", plan.shared, &mut refused)?,
+        private: entries("private", plan.private, &mut refused)?,
+    };
+    Ok((plan, refused))
+}
+
+fn view(view: wire::View) -> View {
+    let demand = if view.demand.is_finite() { view.demand.max(0.0) } else { 0.0 };
+    View { aggregators: view.aggregators, agents: view.agents, demand }
+}
+
+fn names(
+    names: Vec<wire::NumberedKey>,
+    refused: &mut u32,
+) -> Vec<(BucketNumber, headworks_core::bucket::BucketKey)> {
+    let mut decoded = Vec::with_capacity(names.len());
+    for name in names {
+        match name.key.and_then(bucket::decode) {
+            Some(key) => decoded.push((BucketNumber(name.number), key)),
+            None => *refused += 1,
+        }
+    }
+    decoded
+}
+
+fn entries(
+    column: &'static str,
+    section: Option<wire::Headrooms>,
+    refused: &mut u32,
+) -> Result<Vec<PlanEntry>, WireError> {
+    let section = section.unwrap_or_default();
+    let (length, expected) = (section.headroom.len(), section.numbers.len());
+    if length != expected {
+        return Err(WireError::UnequalColumns { column, length, expected });
+    }
+    let mut entries = Vec::with_capacity(expected);
+    for (number, headroom) in section.numbers.into_iter().zip(section.headroom) {
+        match Headroom::new(f64::from(headroom)) {
+            Some(headroom) => entries.push(PlanEntry { bucket: BucketNumber(number), headroom }),
+            None => *refused += 1,
+        }
+    }
+    Ok(entries)
+}

@@ -1,0 +1,139 @@
+//! Reports: one struct an entry in core, columns on the wire.
+
+use std::time::Duration;
+
+use headworks_core::bucket::Counts;
+use headworks_core::message::{BucketNumber, BucketRef, Report, ReportEntry};
+use headworks_core::units::Headroom;
+
+use crate::{WireError, bucket, wire};
+
+/// Counts above this are no counts: at a billion a second they take a century.
+const MOST_COUNTED: u64 = 1 << 62;
+
+pub(crate) fn encode(report: &Report) -> wire::Report {
+    let mut wire = wire::Report {
+        sequence: report.sequence,
+        elapsed_micros: micros(report.elapsed),
+        full: report.full,
+        agents: report.agents,
+        ..wire::Report::default()
+    };
+    let (mut named, mut numbered) = (Vec::new(), Vec::new());
+    for entry in &report.entries {
+        match &entry.bucket {
+            BucketRef::Named(key) => {
+                wire.named.push(bucket::encode(key));
+                named.push(entry);
+            }
+            BucketRef::Number(number) => {
+                wire.numbers.push(number.0);
+                numbered.push(entry);
+            }
+        }
+    }
+    wire.named_counts = columns(&named);
+    wire.numbered_counts = columns(&numbered);
+    wire
+}
+
+/// Whole microseconds; past 584 000 years they stand still.
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn columns(entries: &[&ReportEntry]) -> Option<wire::Entries> {
+    if entries.is_empty() {
+        return None;
+    }
+    let counts = |of: fn(&Counts) -> u64| -> Vec<u64> {
+        let column: Vec<u64> = entries.iter().map(|entry| of(&entry.counts)).collect();
+        if column.iter().all(|count| *count == 0) { Vec::new() } else { column }
+    };
+    let demand = entries.iter().any(|entry| entry.demand.is_some());
+    let in_force = entries.iter().any(|entry| entry.in_force.is_some());
+    Some(wire::Entries {
+        offered: counts(|counts| counts.offered),
+        dropped: counts(|counts| counts.dropped),
+        would_drop: counts(|counts| counts.would_drop),
+        demand: column_if(demand, entries, |entry| entry.demand.unwrap_or(f64::NAN)),
+        in_force: column_if(in_force, entries, |entry| {
+            entry.in_force.map_or(f32::NAN, |headroom| narrow(headroom.value()))
+        }),
+    })
+}
+
+fn column_if<T>(wanted: bool, entries: &[&ReportEntry], of: impl Fn(&ReportEntry) -> T) -> Vec<T> {
+    if wanted { entries.iter().map(|entry| of(entry)).collect() } else { Vec::new() }
+}
+
+/// Headrooms travel as 32-bit floats: their precision is relative, so a headroom of a millionth keeps its digits.
+#[allow(clippy::cast_possible_truncation, reason = "out of range becomes infinity, which is what it means")]
+pub(crate) fn narrow(headroom: f64) -> f32 {
+    headroom as f32
+}
+
+pub(crate) fn decode(report: wire::Report) -> Result<(Report, u32), WireError> {
+    let mut refused = 0;
+    let named = rows("named", report.named.len(), report.named_counts)?;
+    let numbered = rows("numbered", report.numbers.len(), report.numbered_counts)?;
+    let keys = report.named.into_iter().map(|key| bucket::decode(key).map(BucketRef::Named));
+    let numbers = report.numbers.into_iter().map(|number| Some(BucketRef::Number(BucketNumber(number))));
+    let mut entries = Vec::with_capacity(named.len() + numbered.len());
+    for (bucket, row) in keys.zip(named).chain(numbers.zip(numbered)) {
+        match (bucket, row) {
+            (Some(bucket), Some(row)) => entries.push(ReportEntry { bucket, ..row }),
+            _ => refused += 1,
+        }
+    }
+    let report = Report {
+        sequence: report.sequence,
+        elapsed: Duration::from_micros(report.elapsed_micros),
+        full: report.full,
+        agents: report.agents,
+        entries,
+    };
+    Ok((report, refused))
+}
+
+/// The entries of columns, `None` for one that makes no sense; their buckets are filled in by the caller.
+fn rows(
+    section: &'static str,
+    expected: usize,
+    entries: Option<wire::Entries>,
+) -> Result<Vec<Option<ReportEntry>>, WireError> {
+    let entries = entries.unwrap_or_default();
+    let lengths = [
+        entries.offered.len(),
+        entries.dropped.len(),
+        entries.would_drop.len(),
+        entries.demand.len(),
+        entries.in_force.len(),
+    ];
+    if let Some(length) = lengths.into_iter().find(|length| *length != 0 && *length != expected) {
+        return Err(WireError::UnequalColumns { column: section, length, expected });
+    }
+    Ok((0..expected).map(|index| row(&entries, index)).collect())
+}
+
+fn row(entries: &wire::Entries, index: usize) -> Option<ReportEntry> {
+    let count = |column: &[u64]| column.get(index).copied().unwrap_or(0);
+    let counts = Counts {
+        offered: count(&entries.offered),
+        dropped: count(&entries.dropped),
+        would_drop: count(&entries.would_drop),
+    };
+    let demand = entries.demand.get(index).copied().filter(|demand| !demand.is_nan());
+    let in_force = entries.in_force.get(index).copied().filter(|headroom| !headroom.is_nan());
+    let sound = counts.offered <= MOST_COUNTED
+        && counts.dropped <= counts.offered
+        && counts.would_drop <= counts.offered
+        && demand.is_none_or(|demand| (0.0..f64::INFINITY).contains(&demand))
+        && in_force.is_none_or(|headroom| headroom >= 0.0);
+    sound.then(|| ReportEntry {
+        bucket: BucketRef::Number(BucketNumber(0)),
+        counts,
+        demand,
+        in_force: in_force.and_then(|headroom| Headroom::new(f64::from(headroom))),
+    })
+}

@@ -1,0 +1,157 @@
+//! Every command and flag, with the help that teaches them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::load::LoadArgs;
+
+/// Limits that hold for the whole fleet, decided in each process without a network hop.
+#[derive(Debug, Parser)]
+#[command(name = "headworks", version, max_term_width = 100)]
+#[command(after_help = "Start with `headworks dev`: a whole fleet in one process, held to its limits.")]
+pub(crate) struct Cli {
+    /// What to log: error, warn, info, debug, trace, or a filter such as headworks=debug,warn
+    #[arg(long, global = true, env = "HEADWORKS_LOG", default_value = "info", value_name = "LEVEL")]
+    pub(crate) log: String,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a whole fleet in one process: controller, two zones, four agents and demo traffic with a surge
+    Dev(DevArgs),
+    /// Run an agent: answers /allow from the numbers that its aggregator pushes
+    Agent(AgentArgs),
+    /// Run a zone's aggregator: sums its agents' counts, passes plans on
+    Aggregator(AggregatorArgs),
+    /// Run a controller: computes the fleet's headrooms from a limits file
+    Controller(ControllerArgs),
+    /// Work with limits files
+    #[command(subcommand)]
+    Limits(LimitsCommand),
+    /// Send requests to an agent at a steady rate and count the verdicts
+    Load(LoadArgs),
+    /// Show what a node sees: zones, children, and each limit's rates and drop ratio
+    Status(StatusArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LimitsCommand {
+    /// Check limits files: every fault with line and path; exit code 64 if there is one
+    Check {
+        /// Files, or folders of .yaml files
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+    },
+}
+
+/// What all roles have in common.
+#[derive(Debug, Args)]
+pub(crate) struct CommonArgs {
+    /// Name of this node, unique in the fleet [default: role, host name and process id]
+    #[arg(long, env = "HEADWORKS_ID", value_name = "NAME")]
+    pub(crate) id: Option<String>,
+    /// How long the last drop ratios stay when nothing is heard from above, before everything passes
+    #[arg(long, env = "HEADWORKS_HOLD", default_value = "60s", value_parser = super::duration::parse, value_name = "TIME")]
+    pub(crate) hold: Duration,
+    /// Most time that a shutdown may take: not ready for a second, last report, streams closed
+    #[arg(long, env = "HEADWORKS_GRACE", default_value = "10s", value_parser = super::duration::parse, value_name = "TIME")]
+    pub(crate) grace: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    /// Zone that this agent stands in
+    #[arg(long, env = "HEADWORKS_ZONE")]
+    pub(crate) zone: String,
+    /// Region of the zone
+    #[arg(long, env = "HEADWORKS_REGION", default_value = "")]
+    pub(crate) region: String,
+    /// Aggregators of the zone; the agent attaches to one, and to another when that is away
+    #[arg(long, env = "HEADWORKS_AGGREGATORS", value_delimiter = ',', required = true, value_name = "URL,…", value_parser = parent_url)]
+    pub(crate) aggregators: Vec<String>,
+    /// Where to answer /allow, /stats, /healthz and /readyz
+    #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
+    pub(crate) http: SocketAddr,
+    /// Answer the same on a Unix socket
+    #[arg(long, env = "HEADWORKS_HTTP_UNIX", value_name = "PATH")]
+    pub(crate) http_unix: Option<PathBuf>,
+    /// Where to serve /metrics, /status, /healthz and /readyz
+    #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9100", value_name = "ADDRESS")]
+    pub(crate) admin: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AggregatorArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    /// Zone that this aggregator sums
+    #[arg(long, env = "HEADWORKS_ZONE")]
+    pub(crate) zone: String,
+    /// Region of the zone
+    #[arg(long, env = "HEADWORKS_REGION", default_value = "")]
+    pub(crate) region: String,
+    /// Where agents attach (gRPC)
+    #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7100", value_name = "ADDRESS")]
+    pub(crate) listen: SocketAddr,
+    /// Controllers; the aggregator attaches to all of them
+    #[arg(long, env = "HEADWORKS_CONTROLLERS", value_delimiter = ',', required = true, value_name = "URL,…", value_parser = parent_url)]
+    pub(crate) controllers: Vec<String>,
+    /// Where to serve /metrics, /status, /healthz and /readyz
+    #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9110", value_name = "ADDRESS")]
+    pub(crate) admin: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ControllerArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    /// The limits file, or a folder of .yaml files; read again whenever its content changes
+    #[arg(long, env = "HEADWORKS_LIMITS", value_name = "FILE|DIR")]
+    pub(crate) limits: PathBuf,
+    /// Where aggregators attach (gRPC)
+    #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7200", value_name = "ADDRESS")]
+    pub(crate) listen: SocketAddr,
+    /// Where to serve /metrics, /status, /healthz and /readyz
+    #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
+    pub(crate) admin: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DevArgs {
+    /// The limits file, or a folder of .yaml files [default: a built-in example]
+    #[arg(long, env = "HEADWORKS_LIMITS", value_name = "FILE|DIR")]
+    pub(crate) limits: Option<PathBuf>,
+    /// Where the first agent answers /allow
+    #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
+    pub(crate) http: SocketAddr,
+    /// Where the controller serves /metrics and /status
+    #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
+    pub(crate) admin: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Admin address of the node to ask
+    #[arg(long, env = "HEADWORKS_STATUS_ADMIN", default_value = "http://127.0.0.1:9120", value_name = "URL")]
+    pub(crate) admin: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The URL of a parent: checked here, so that a typing error is found before anything starts.
+fn parent_url(text: &str) -> Result<String, String> {
+    let hint = || format!("{text:?} is no address of a parent; write it as http://host:port");
+    let uri: axum::http::Uri = text.trim().parse().map_err(|_| hint())?;
+    if uri.scheme_str() != Some("http") || uri.port_u16().is_none() {
+        return Err(hint());
+    }
+    Ok(text.trim().to_owned())
+}

@@ -1,0 +1,86 @@
+use std::sync::Arc;
+
+use headworks_core::limits::{Limit, Missing, Mode, OnSilence};
+use headworks_core::units::{Headroom, Rate, Unit};
+use http_body_util::BodyExt as _;
+
+use super::*;
+
+fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Verdict {
+    let limit = Arc::new(Limit {
+        name: "checkout".into(),
+        matches: Vec::new(),
+        per: Vec::new(),
+        rate,
+        cost: 1,
+        mode: Mode::Enforce,
+        order: 0,
+        on_silence: OnSilence::default(),
+        max_buckets: 10,
+        missing: Missing::Skip,
+    });
+    Verdict { allowed, decisive: Some(Decisive { limit, headroom }) }
+}
+
+fn per_second(amount: u64) -> Rate {
+    Rate::Per { amount, unit: Unit::Second }
+}
+
+async fn body(answer: Answer) -> String {
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn an_admission_tells_what_remains() {
+    let answer = of_verdict(&verdict(true, per_second(10), Headroom::of(10.0, 1.0)));
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.headers()[CONTENT_TYPE], "application/json");
+    let expected = r#"{"allowed":true,"limit_name":"checkout","remaining":9,"limit":10,"rate":10}"#;
+    assert_eq!(body(answer).await, expected);
+}
+
+#[tokio::test]
+async fn a_request_that_meets_no_limit_is_allowed_in_one_word() {
+    let answer = of_verdict(&Verdict { allowed: true, decisive: None });
+    assert_eq!(body(answer).await, r#"{"allowed":true}"#);
+}
+
+#[tokio::test]
+async fn an_unlimited_limit_is_named_and_has_no_numbers() {
+    let answer = of_verdict(&verdict(true, Rate::Unlimited, Headroom::OPEN));
+    assert_eq!(body(answer).await, r#"{"allowed":true,"limit_name":"checkout"}"#);
+}
+
+#[tokio::test]
+async fn a_refusal_tells_why_and_when_to_ask_again() {
+    let answer = of_verdict(&verdict(false, per_second(400), Headroom::of(400.0, 800.0)));
+    assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(answer.headers()[RETRY_AFTER], "1");
+    assert_eq!(answer.headers()[LIMIT], "400");
+    assert_eq!(answer.headers()[REMAINING], "0");
+    let expected = r#"{"allowed":false,"limit_name":"checkout","remaining":0,"limit":400,"rate":400,"retry_after_ms":1000}"#;
+    assert_eq!(body(answer).await, expected);
+}
+
+#[tokio::test]
+async fn a_ban_names_no_time_to_retry() {
+    let answer = of_verdict(&verdict(false, per_second(0), Headroom::SHUT));
+    assert!(!answer.headers().contains_key(RETRY_AFTER));
+    assert_eq!(answer.headers()[LIMIT], "0");
+    let expected = r#"{"allowed":false,"limit_name":"checkout","remaining":0,"limit":0,"rate":0}"#;
+    assert_eq!(body(answer).await, expected);
+}
+
+#[tokio::test]
+async fn hostile_text_stays_inside_its_string() {
+    let answer = error(StatusCode::BAD_REQUEST, "`x\"}\n\u{1b}]0;t\u{7}`");
+    assert_eq!(body(answer).await, r#"{"error":"`x\"}\n\u001b]0;t\u0007`"}"#);
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_the_right_ones() {
+    let answer = wrong_method("GET, POST");
+    assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(answer.headers()[ALLOW], "GET, POST");
+}

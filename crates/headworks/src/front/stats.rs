@@ -1,0 +1,74 @@
+//! `/stats`: what the agent has counted, and how it is connected, for humans and scripts.
+
+use headworks_agent::{LimitStats, LimiterStats};
+use headworks_core::limits::Mode;
+use serde::Serialize;
+
+use super::answer::{Amounts, to_json};
+use super::remaining::Allowance;
+
+#[derive(Serialize)]
+struct Stats<'a> {
+    limits: Vec<LimitLine<'a>>,
+    plan: PlanLine<'a>,
+}
+
+#[derive(Serialize)]
+struct LimitLine<'a> {
+    name: &'a str,
+    mode: &'static str,
+    #[serde(flatten)]
+    amounts: Amounts,
+    offered: u64,
+    admitted: u64,
+    dropped: u64,
+    would_drop: u64,
+    ratio: f64,
+    buckets: usize,
+}
+
+#[derive(Serialize)]
+struct PlanLine<'a> {
+    state: &'static str,
+    age_seconds: Option<f64>,
+    parent: Option<&'a str>,
+    digest: Option<String>,
+    generation: u64,
+}
+
+/// The body of an answer to `/stats`.
+pub(super) fn body(stats: &LimiterStats) -> Vec<u8> {
+    let link = &stats.link;
+    let plan = PlanLine {
+        state: link.state.name(),
+        age_seconds: link.age.map(|age| age.as_secs_f64()),
+        parent: link.parent.as_deref(),
+        digest: link.digest.map(|digest| digest.to_string()),
+        generation: link.generation,
+    };
+    to_json(&Stats { limits: stats.limits.iter().map(limit_line).collect(), plan })
+}
+
+fn limit_line(stats: &LimitStats) -> LimitLine<'_> {
+    let allowance = Allowance::of(&stats.limit);
+    let (limit, rate) = (allowance.map(|a| a.limit), allowance.map(|a| a.rate));
+    LimitLine {
+        name: &stats.limit.name,
+        mode: mode_name(stats.limit.mode),
+        amounts: Amounts { remaining: None, limit, rate },
+        offered: stats.counts.offered,
+        admitted: stats.counts.admitted(),
+        dropped: stats.counts.dropped,
+        would_drop: stats.counts.would_drop,
+        ratio: stats.drop_ratio.value(),
+        buckets: stats.buckets,
+    }
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce => "enforce",
+        Mode::Shadow => "shadow",
+        Mode::Off => "off",
+    }
+}

@@ -1,0 +1,212 @@
+//! Limits files: reading them, and watching them by content.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use headworks_core::limits::{Faults, Limit, LimitSet, parse_bytes};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::Failure;
+
+/// How often the content is compared; reading is right for renames, writes in place and swapped symlinks alike.
+const LOOK: Duration = Duration::from_secs(1);
+/// Largest file that is read: more is somebody's mistake, and would be read every second.
+const MAX_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Why limits could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    #[error("cannot read limits {}: {source}; give a file, or a folder of .yaml files", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("limits {} hold more than {MAX_BYTES} bytes; split them", path.display())]
+    TooLarge { path: PathBuf },
+    #[error("limits folder {} has no .yaml file", path.display())]
+    NoFiles { path: PathBuf },
+    #[error("two limits have the name {name}: one in {}, one in {}; rename one", first.display(), second.display())]
+    TakenName { name: Arc<str>, first: PathBuf, second: PathBuf },
+    #[error("{}", lines(.0))]
+    Faulty(Vec<(PathBuf, Faults)>),
+}
+
+fn lines(files: &[(PathBuf, Faults)]) -> String {
+    let mut lines = Vec::new();
+    for (path, faults) in files {
+        lines.extend(faults.listed().iter().map(|fault| format!("{}:{fault}", path.display())));
+        if faults.more() > 0 {
+            lines.push(format!("{}: and {} more", path.display(), faults.more()));
+        }
+    }
+    lines.join("\n")
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        Failure::Usage(match &error {
+            LoadError::Faulty(_) => format!("faulty limits:\n{error}"),
+            _ => error.to_string(),
+        })
+    }
+}
+
+/// What limits were read from: each file's name and bytes. Equal content is no change.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Content(Vec<(PathBuf, Vec<u8>)>);
+
+/// Reads a file, or all .yaml files of a folder that are not hidden, in the order of their names.
+pub(crate) fn read(path: &Path) -> Result<Content, LoadError> {
+    let unreadable = |source| LoadError::Unreadable { path: path.to_owned(), source };
+    if !fs::metadata(path).map_err(unreadable)?.is_dir() {
+        return Ok(Content(vec![read_file(path)?]));
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(unreadable)? {
+        let file = entry.map_err(unreadable)?.path();
+        if is_limits_file(&file) {
+            files.push(read_file(&file)?);
+        }
+    }
+    if files.is_empty() {
+        return Err(LoadError::NoFiles { path: path.to_owned() });
+    }
+    files.sort();
+    Ok(Content(files))
+}
+
+/// Kubernetes keeps the real files of a ConfigMap in a hidden folder beside links to them; only the links count.
+fn is_limits_file(path: &Path) -> bool {
+    let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+    let yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+    !hidden && yaml && path.is_file()
+}
+
+fn read_file(path: &Path) -> Result<(PathBuf, Vec<u8>), LoadError> {
+    let unreadable = |source| LoadError::Unreadable { path: path.to_owned(), source };
+    let found = fs::metadata(path).map_err(unreadable)?;
+    if found.is_file() && found.len() > MAX_BYTES {
+        return Err(LoadError::TooLarge { path: path.to_owned() });
+    }
+    Ok((path.to_owned(), fs::read(path).map_err(unreadable)?))
+}
+
+impl Content {
+    /// The limits of all files together, or every fault of every file.
+    pub(crate) fn parse(&self) -> Result<LimitSet, LoadError> {
+        let mut sets = Vec::new();
+        let mut faulty = Vec::new();
+        for (path, bytes) in &self.0 {
+            match parse_bytes(bytes) {
+                Ok(set) => sets.push((path, set)),
+                Err(faults) => faulty.push((path.clone(), faults)),
+            }
+        }
+        if !faulty.is_empty() {
+            return Err(LoadError::Faulty(faulty));
+        }
+        merge(sets)
+    }
+}
+
+/// All limits of several files. A file by itself knows its own names; here they must differ between files too.
+fn merge(sets: Vec<(&PathBuf, LimitSet)>) -> Result<LimitSet, LoadError> {
+    let mut taken: HashMap<Arc<str>, &PathBuf> = HashMap::new();
+    let mut limits = Vec::new();
+    for (path, set) in &sets {
+        for limit in set.limits() {
+            if let Some(other) = taken.insert(limit.name.clone(), *path) {
+                return Err(LoadError::TakenName {
+                    name: limit.name.clone(),
+                    first: other.clone(),
+                    second: (*path).clone(),
+                });
+            }
+            limits.push(Limit::clone(limit));
+        }
+    }
+    Ok(LimitSet::new(limits))
+}
+
+/// Looks at the files every second until `shutdown`; tells of each new content whether it is good.
+pub(crate) async fn watch(
+    path: PathBuf,
+    mut last: Content,
+    shutdown: CancellationToken,
+    mut told: impl AsyncFnMut(Result<Arc<LimitSet>, LoadError>),
+) {
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut absent = false;
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = look.tick() => {}
+        }
+        match read(&path) {
+            Ok(content) if content == last => absent = false,
+            Ok(content) => {
+                absent = false;
+                told(content.parse().map(Arc::new)).await;
+                last = content;
+            }
+            // Said once, not every second.
+            Err(_) if absent => {}
+            Err(error) => {
+                absent = true;
+                told(Err(error)).await;
+            }
+        }
+    }
+}
+
+/// `headworks limits check`.
+pub(crate) fn check(paths: &[PathBuf]) -> Result<(), Failure> {
+    for path in paths {
+        let limits = read(path)?.parse()?;
+        println!("{}: {}, digest {}", path.display(), count(limits.limits().len(), "limit"), limits.digest());
+    }
+    Ok(())
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "limits:\n  - {name: a, rate: 1/second}\n";
+
+    #[test]
+    fn a_configmap_is_read_once_through_its_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let hidden = folder.path().join("..2026_01");
+        fs::create_dir(&hidden).unwrap();
+        fs::write(hidden.join("limits.yaml"), A).unwrap();
+        std::os::unix::fs::symlink("..2026_01", folder.path().join("..data")).unwrap();
+        std::os::unix::fs::symlink("..data/limits.yaml", folder.path().join("limits.yaml")).unwrap();
+        assert_eq!(read(folder.path()).unwrap().parse().unwrap().limits().len(), 1);
+    }
+
+    #[test]
+    fn one_name_in_two_files_is_a_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.yaml"), A).unwrap();
+        fs::write(folder.path().join("b.yaml"), A).unwrap();
+        let error = read(folder.path()).unwrap().parse().unwrap_err().to_string();
+        assert!(error.contains("two limits have the name a"), "{error}");
+    }
+
+    #[test]
+    fn faults_of_all_files_are_told_together() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.yaml"), "").unwrap();
+        fs::write(folder.path().join("b.yaml"), "limits: 3\n").unwrap();
+        let error = read(folder.path()).unwrap().parse().unwrap_err().to_string();
+        assert!(error.contains("a.yaml:") && error.contains("b.yaml:"), "{error}");
+    }
+}

@@ -1,0 +1,83 @@
+//! Every metric of every tier, made from a node's status at the moment of the scrape.
+//!
+//! Each scrape fills a recorder of its own: the request path touches nothing but its counters, and series of limits
+//! that are gone are gone. Labels are names of limits and tiers, never bucket values.
+
+use headworks_core::ladder::PlanState;
+use metrics::{Label, counter, describe_counter, describe_gauge, gauge, with_local_recorder};
+use metrics_exporter_prometheus::PrometheusBuilder;
+
+use crate::status::{LimitView, NodeStatus};
+
+/// The status as Prometheus text.
+pub(crate) fn render(status: &NodeStatus) -> String {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    with_local_recorder(&recorder, || {
+        describe();
+        record_node(status);
+        status.limits.iter().for_each(record_limit);
+    });
+    recorder.handle().render()
+}
+
+fn describe() {
+    describe_counter!("headworks_offered_total", "Cost units that reached the limit, before it dropped anything");
+    describe_counter!("headworks_admitted_total", "Cost units that the limit let pass");
+    describe_counter!("headworks_dropped_total", "Cost units that the limit dropped");
+    describe_counter!("headworks_would_drop_total", "Cost units that the limit would have dropped, were it enforced");
+    describe_gauge!("headworks_drop_ratio", "Part of the offered that is dropped, or would be in shadow, from 0 to 1");
+    describe_gauge!("headworks_limit_rate", "Cost units a second that the limit lets pass; +Inf when unlimited");
+    describe_gauge!("headworks_offered_rate", "Cost units a second that reach the limit at present");
+    describe_gauge!("headworks_buckets", "Buckets that the limit has on this node");
+    describe_gauge!("headworks_plan_age_seconds", "Time since the controller computed the plan in hand");
+    describe_gauge!("headworks_plan_state", "1 for what the plan in hand is worth: none, fresh, alone or open");
+    describe_gauge!("headworks_children", "Children attached, by tier");
+    describe_gauge!("headworks_agents", "Agents at or below the children");
+    describe_gauge!("headworks_limits_generation", "How many sets of limits the controller has had");
+    describe_counter!("headworks_limits_load_errors_total", "Times that limits could not be loaded");
+    describe_counter!("headworks_refused_entries_total", "Entries of reports and plans that made no sense");
+    describe_gauge!("headworks_learning", "1 while the controller goes by what its children say was in force");
+    describe_gauge!("headworks_build_info", "1, with the release and the tier as labels");
+}
+
+#[allow(clippy::cast_precision_loss, reason = "gauges are floats; none of these comes near 2^53")]
+fn record_node(status: &NodeStatus) {
+    gauge!("headworks_build_info", "version" => status.version.clone(), "tier" => status.tier.clone()).set(1.0);
+    for state in PlanState::ALL.map(PlanState::name) {
+        gauge!("headworks_plan_state", "state" => state).set(f64::from(u8::from(state == status.state)));
+    }
+    if let Some(age) = status.plan_age_ms {
+        gauge!("headworks_plan_age_seconds").set(age as f64 / 1000.0);
+    }
+    gauge!("headworks_limits_generation").set(status.limits_generation as f64);
+    counter!("headworks_refused_entries_total").absolute(status.refused_entries);
+    match status.tier.as_str() {
+        "controller" => {
+            record_children(status, "aggregator");
+            counter!("headworks_limits_load_errors_total").absolute(status.limits_load_errors);
+            gauge!("headworks_learning").set(f64::from(u8::from(status.learning)));
+        }
+        "aggregator" => record_children(status, "agent"),
+        _ => {}
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "gauges are floats; children are few")]
+fn record_children(status: &NodeStatus, tier: &'static str) {
+    let children = status.children.iter().filter(|child| child.tier == tier).count();
+    gauge!("headworks_children", "tier" => tier).set(children as f64);
+    gauge!("headworks_agents").set(status.children.iter().map(|child| f64::from(child.agents)).sum::<f64>());
+}
+
+#[allow(clippy::cast_precision_loss, reason = "gauges are floats; buckets are bounded")]
+fn record_limit(limit: &LimitView) {
+    let labels = || vec![Label::new("limit", limit.name.clone())];
+    counter!("headworks_offered_total", labels()).absolute(limit.totals.offered);
+    counter!("headworks_admitted_total", labels()).absolute(limit.totals.admitted);
+    counter!("headworks_dropped_total", labels()).absolute(limit.totals.dropped);
+    counter!("headworks_would_drop_total", labels()).absolute(limit.totals.would_drop);
+    gauge!("headworks_drop_ratio", labels()).set(limit.ratio);
+    gauge!("headworks_limit_rate", labels()).set(limit.rate.unwrap_or(f64::INFINITY));
+    gauge!("headworks_offered_rate", labels()).set(limit.offered);
+    gauge!("headworks_buckets", labels()).set(limit.buckets as f64);
+}

@@ -1,0 +1,116 @@
+//! Accepting: connections come in up to a bound, and go when they end.
+
+use std::convert::Infallible;
+use std::io;
+use std::time::Duration;
+
+use axum::BoxError;
+use axum::http::{Request, Response};
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use hyper::service::Service;
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::connection::Protocol;
+use super::{Bounds, Listener};
+
+/// Rest after a failed accept: without it, a lack of descriptors makes a busy loop, which slows what would free them.
+const REST: Duration = Duration::from_millis(50);
+
+/// One listener with its connections.
+pub(super) struct Acceptor {
+    listener: Listener,
+    bounds: Bounds,
+    shutdown: CancellationToken,
+    /// Aborts them when dropped, so that a caller who stops waiting leaves none behind.
+    connections: JoinSet<()>,
+    /// Whether the last accept failed: one line is logged when trouble begins and one when it ends.
+    in_trouble: bool,
+}
+
+impl Acceptor {
+    pub(super) fn new(listener: Listener, bounds: Bounds, shutdown: CancellationToken) -> Self {
+        Self { listener, bounds, shutdown, connections: JoinSet::new(), in_trouble: false }
+    }
+
+    /// Accepts until shutdown, then waits until the connections have ended.
+    pub(super) async fn run<S, B>(mut self, service: S)
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+        S::Future: Send,
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        let protocol = Protocol::new(self.bounds, self.shutdown.clone());
+        while let Some(socket) = self.next().await {
+            let (protocol, service) = (protocol.clone(), service.clone());
+            match socket {
+                Socket::Tcp(stream) => self.connections.spawn(protocol.serve(stream, service)),
+                Socket::Unix(stream) => self.connections.spawn(protocol.serve(stream, service)),
+            };
+        }
+        let Self { listener, mut connections, .. } = self;
+        drop(listener);
+        while connections.join_next().await.is_some() {}
+    }
+
+    /// The next connection, or nothing at shutdown.
+    async fn next(&mut self) -> Option<Socket> {
+        loop {
+            let has_room = self.connections.len() < self.bounds.connections;
+            tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return None,
+                Some(_) = self.connections.join_next() => {}
+                accepted = accept(&self.listener), if has_room => match accepted {
+                    Ok(socket) => {
+                        self.note_success();
+                        return Some(socket);
+                    }
+                    Err(error) => self.rest_after(&error).await,
+                },
+            }
+        }
+    }
+
+    fn note_success(&mut self) {
+        if std::mem::take(&mut self.in_trouble) {
+            info!(listener = %self.listener, "accepts connections again");
+        }
+    }
+
+    async fn rest_after(&mut self, error: &io::Error) {
+        // The client gave up before it was accepted: no trouble of ours.
+        if error.kind() == io::ErrorKind::ConnectionAborted {
+            return;
+        }
+        if !std::mem::replace(&mut self.in_trouble, true) {
+            warn!(listener = %self.listener, %error, "cannot accept connections, goes on trying (descriptors: see ulimit -n)");
+        }
+        tokio::select! {
+            () = self.shutdown.cancelled() => {}
+            () = sleep(REST) => {}
+        }
+    }
+}
+
+/// An accepted connection.
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+async fn accept(listener: &Listener) -> io::Result<Socket> {
+    match listener {
+        Listener::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            // Answers are one small write each; to hold them back helps nobody. Fails only on a dead connection.
+            let _ = stream.set_nodelay(true);
+            Ok(Socket::Tcp(stream))
+        }
+        Listener::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
+    }
+}

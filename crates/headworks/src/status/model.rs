@@ -1,0 +1,92 @@
+//! The status of a node, in the form that travels as JSON.
+
+use serde::{Deserialize, Serialize};
+
+/// What a node sees of itself and of what is below it. Rates are in cost units a second.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct NodeStatus {
+    /// The node's id.
+    pub(crate) node: String,
+    /// agent, aggregator or controller.
+    pub(crate) tier: String,
+    /// The release it runs.
+    pub(crate) version: String,
+    /// What its plan is worth: none, fresh, alone or open. A controller's own is fresh.
+    pub(crate) state: String,
+    /// Time since its plan was computed.
+    pub(crate) plan_age_ms: Option<u64>,
+    /// How many sets of limits the controller has had.
+    pub(crate) limits_generation: u64,
+    /// Identifies the limits in force.
+    pub(crate) limits_digest: Option<String>,
+    /// Times that the limits could not be loaded; on a controller.
+    pub(crate) limits_load_errors: u64,
+    /// Whether a controller still goes by what its children say was in force.
+    pub(crate) learning: bool,
+    /// Entries of reports and plans that made no sense.
+    pub(crate) refused_entries: u64,
+    /// The zones below.
+    pub(crate) zones: Vec<Zone>,
+    /// The children attached.
+    pub(crate) children: Vec<Child>,
+    /// The limits, in pipeline order.
+    pub(crate) limits: Vec<LimitView>,
+}
+
+/// One zone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Zone {
+    pub(crate) zone: String,
+    pub(crate) aggregators: usize,
+    pub(crate) agents: u32,
+}
+
+/// One child.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Child {
+    pub(crate) node: String,
+    pub(crate) tier: String,
+    pub(crate) zone: String,
+    pub(crate) agents: u32,
+    /// Time since its last report.
+    pub(crate) report_age_ms: u64,
+    pub(crate) buckets: usize,
+}
+
+/// One limit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LimitView {
+    pub(crate) name: String,
+    /// Units a second; null when unlimited.
+    pub(crate) rate: Option<f64>,
+    pub(crate) mode: String,
+    pub(crate) offered: f64,
+    pub(crate) admitted: f64,
+    pub(crate) dropped: f64,
+    pub(crate) would_drop: f64,
+    /// The part of the offered that the plan says to drop.
+    pub(crate) ratio: f64,
+    pub(crate) buckets: usize,
+    /// The buckets that are offered most.
+    pub(crate) top: Vec<Top>,
+    /// Counted since the node started.
+    pub(crate) totals: Totals,
+}
+
+/// What was counted since a node started, in cost units.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Totals {
+    pub(crate) offered: u64,
+    pub(crate) admitted: u64,
+    pub(crate) dropped: u64,
+    pub(crate) would_drop: u64,
+}
+
+/// One bucket among those that are offered most.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Top {
+    /// The values that tell it apart; null for all that are not tracked.
+    pub(crate) values: Option<Vec<String>>,
+    pub(crate) offered: f64,
+    pub(crate) ratio: f64,
+}

@@ -1,0 +1,165 @@
+//! Where a status comes from, by tier.
+
+use std::sync::Arc;
+
+use headworks_agent::{LimitStats, LimiterStats};
+use headworks_core::bucket::Counts;
+use headworks_core::children::Children;
+use headworks_core::limits::{Limit, LimitSet, Mode};
+use headworks_core::status::{LimitStatus, limits, zones};
+use headworks_core::units::Moment;
+
+use super::model::{Child, LimitView, NodeStatus, Top, Totals, Zone};
+use crate::tree::{FleetSeat, Seat, ZoneSeat};
+
+/// The status of a controller.
+pub(crate) fn of_fleet(seat: &FleetSeat, now: Moment) -> NodeStatus {
+    let fleet = &seat.fleet;
+    NodeStatus {
+        tier: "controller".to_owned(),
+        state: "fresh".to_owned(),
+        plan_age_ms: Some(millis(fleet.age(now))),
+        limits_generation: fleet.generation(),
+        learning: fleet.is_learning(now),
+        refused_entries: seat.refused(),
+        ..of_parent(seat, fleet.limits(), now)
+    }
+}
+
+/// The status of an aggregator.
+pub(crate) fn of_zone(seat: &ZoneSeat, now: Moment) -> NodeStatus {
+    let zone = &seat.zone;
+    NodeStatus {
+        tier: "aggregator".to_owned(),
+        state: zone.plan_state(now).name().to_owned(),
+        plan_age_ms: zone.obeyed_plan().map(|plan| millis(plan.age(now))),
+        limits_generation: zone.obeyed_plan().map_or(0, |plan| plan.generation),
+        refused_entries: seat.refused(),
+        ..of_parent(seat, zone.limits(), now)
+    }
+}
+
+fn of_parent<S: Seat>(seat: &S, set: &LimitSet, now: Moment) -> NodeStatus {
+    use headworks_core::node::Node;
+    let children = seat.node().children();
+    let zone = |(zone, status): (String, headworks_core::status::ZoneStatus)| Zone {
+        zone,
+        aggregators: status.aggregators,
+        agents: status.agents,
+    };
+    NodeStatus {
+        node: children.node().to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        limits_digest: Some(set.digest().to_string()),
+        zones: zones(children).into_iter().map(zone).collect(),
+        children: children_of(children, now),
+        limits: limits(set, children).iter().map(of_limit).collect(),
+        ..NodeStatus::default()
+    }
+}
+
+fn children_of(children: &Children, now: Moment) -> Vec<Child> {
+    let mut listed: Vec<Child> = (children.iter())
+        .map(|(_, child)| Child {
+            node: child.hello.node.clone(),
+            tier: child.hello.tier.name().to_owned(),
+            zone: child.hello.zone.clone(),
+            agents: child.agents,
+            report_age_ms: millis(now.since(child.last_report)),
+            buckets: child.buckets(),
+        })
+        .collect();
+    listed.sort_by(|a, b| (&a.zone, &a.node).cmp(&(&b.zone, &b.node)));
+    listed
+}
+
+fn of_limit(status: &LimitStatus) -> LimitView {
+    let top = status.top.iter();
+    LimitView {
+        offered: status.offered,
+        admitted: (status.offered - status.dropped).max(0.0),
+        dropped: status.dropped,
+        would_drop: status.would_drop,
+        ratio: status.ratio.value(),
+        buckets: status.buckets,
+        top: top
+            .map(|top| Top { values: top.values.clone(), offered: top.offered, ratio: top.ratio.value() })
+            .collect(),
+        totals: status.counts.into(),
+        ..named(&status.limit)
+    }
+}
+
+/// The status of an agent: `before` and `after` are its counts at both ends of the last `seconds`.
+pub(crate) fn of_agent(node: &str, before: &LimiterStats, after: &LimiterStats, seconds: f64) -> NodeStatus {
+    let link = &after.link;
+    let earlier = |limit: &LimitStats| before.limits.iter().find(|other| Arc::ptr_eq(&other.limit, &limit.limit));
+    NodeStatus {
+        node: node.to_owned(),
+        tier: "agent".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        state: link.state.name().to_owned(),
+        plan_age_ms: link.age.map(millis),
+        limits_generation: link.generation,
+        limits_digest: link.digest.map(|digest| digest.to_string()),
+        refused_entries: link.refused_entries,
+        limits: after.limits.iter().map(|limit| of_agent_limit(earlier(limit), limit, seconds)).collect(),
+        ..NodeStatus::default()
+    }
+}
+
+fn of_agent_limit(before: Option<&LimitStats>, after: &LimitStats, seconds: f64) -> LimitView {
+    let counted = after.counts.since(before.map(|before| before.counts).unwrap_or_default());
+    #[allow(clippy::cast_precision_loss, reason = "no second counts 2^53 units")]
+    let rate = |units: u64| if seconds > 0.0 { units as f64 / seconds } else { 0.0 };
+    LimitView {
+        offered: rate(counted.offered),
+        admitted: rate(counted.admitted()),
+        dropped: rate(counted.dropped),
+        would_drop: rate(counted.would_drop),
+        ratio: after.drop_ratio.value(),
+        buckets: after.buckets,
+        totals: after.counts.into(),
+        ..named(&after.limit)
+    }
+}
+
+fn named(limit: &Limit) -> LimitView {
+    let rate = limit.rate.per_second();
+    LimitView {
+        name: limit.name.to_string(),
+        rate: rate.is_finite().then_some(rate),
+        mode: mode(limit.mode).to_owned(),
+        offered: 0.0,
+        admitted: 0.0,
+        dropped: 0.0,
+        would_drop: 0.0,
+        ratio: 0.0,
+        buckets: 0,
+        top: Vec::new(),
+        totals: Totals::default(),
+    }
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce => "enforce",
+        Mode::Shadow => "shadow",
+        Mode::Off => "off",
+    }
+}
+
+impl From<Counts> for Totals {
+    fn from(counts: Counts) -> Self {
+        Totals {
+            offered: counts.offered,
+            admitted: counts.admitted(),
+            dropped: counts.dropped,
+            would_drop: counts.would_drop,
+        }
+    }
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

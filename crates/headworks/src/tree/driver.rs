@@ -1,0 +1,194 @@
+//! The thread that owns a parent's state.
+
+use std::collections::HashMap;
+use std::thread;
+use std::time::Duration;
+
+use headworks_agent::Clock;
+use headworks_core::children::ChildId;
+use headworks_core::message::{Hello, Report};
+use headworks_core::units::Moment;
+use headworks_proto::wire;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::Seat;
+
+/// Time between ticks of the law, and between heartbeats to children.
+const TICK: Duration = Duration::from_secs(1);
+/// News to children is gathered for this long, so that a surge on many of them is one push, not one for each.
+const FLUSH: Duration = Duration::from_millis(20);
+/// Messages waiting for the owner; streams wait when it is behind.
+const INBOX: usize = 4096;
+
+/// One stream, while it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StreamId(pub(crate) u64);
+
+/// What a child is sent into: room for one message.
+pub(crate) type PlanBox = mpsc::Sender<Result<wire::ParentMessage, tonic::Status>>;
+
+type Question<S> = Box<dyn FnOnce(&S, Moment) + Send>;
+
+pub(crate) enum Input<S: Seat> {
+    Hello { stream: StreamId, hello: Hello, plans: PlanBox },
+    Report { stream: StreamId, report: Report, refused: u32 },
+    Gone { stream: StreamId, goodbye: bool },
+    Own(S::Event),
+    Ask(Question<S>),
+    Leave(oneshot::Sender<()>),
+}
+
+/// How the rest of the process speaks to the owner.
+pub(crate) struct Handle<S: Seat>(mpsc::Sender<Input<S>>);
+
+impl<S: Seat> Clone for Handle<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<S: Seat> Handle<S> {
+    pub(super) async fn send(&self, input: Input<S>) {
+        // The owner ends last; a message that finds it gone has nobody left to matter to.
+        let _ = self.0.send(input).await;
+    }
+
+    /// Hands the owner something that only its kind of node knows.
+    pub(crate) async fn own(&self, event: S::Event) {
+        self.send(Input::Own(event)).await;
+    }
+
+    /// Asks the owner; `None` when it has ended.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&S, Moment) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Input::Ask(Box::new(move |seat, now| {
+            let _ = answer.send(question(seat, now));
+        })))
+        .await;
+        answered.await.ok()
+    }
+
+    /// Lets the owner say its last words upwards, and end.
+    pub(crate) async fn leave(&self) {
+        let (done, left) = oneshot::channel();
+        self.send(Input::Leave(done)).await;
+        let _ = left.await;
+    }
+}
+
+/// Starts the owner's thread. It has a runtime of its own, so that a busy server cannot make the tick late.
+pub(crate) fn start<S: Seat>(name: &str, seat: S, clock: Clock) -> std::io::Result<Handle<S>> {
+    let (inbox, inputs) = mpsc::channel(INBOX);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let driver = Driver { seat, clock, streams: HashMap::new(), dirty: false };
+    thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(driver.run(inputs)))?;
+    Ok(Handle(inbox))
+}
+
+struct Stream {
+    child: ChildId,
+    plans: PlanBox,
+    refused: u64,
+}
+
+struct Driver<S: Seat> {
+    seat: S,
+    clock: Clock,
+    streams: HashMap<StreamId, Stream>,
+    dirty: bool,
+}
+
+impl<S: Seat> Driver<S> {
+    async fn run(mut self, mut inputs: mpsc::Receiver<Input<S>>) {
+        let mut tick = interval(TICK);
+        let mut flush = interval(FLUSH);
+        // After a pause one tick is enough: nothing is gained by living through the missed ones.
+        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        flush.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                input = inputs.recv() => match input {
+                    None => return,
+                    Some(Input::Leave(done)) => {
+                        self.seat.leave(self.clock.now());
+                        let _ = done.send(());
+                        return;
+                    }
+                    Some(input) => self.take(input),
+                },
+                _ = tick.tick() => self.tick(),
+                _ = flush.tick() => self.flush(),
+            }
+        }
+    }
+
+    fn take(&mut self, input: Input<S>) {
+        let now = self.clock.now();
+        self.dirty = true;
+        match input {
+            Input::Hello { stream, hello, plans } => self.hello(stream, hello, plans, now),
+            Input::Report { stream, report, refused } => self.report(stream, &report, refused, now),
+            Input::Gone { stream, goodbye } => {
+                if let Some(gone) = self.streams.remove(&stream) {
+                    self.seat.node_mut().detach(gone.child, goodbye, now);
+                }
+            }
+            Input::Own(event) => self.seat.take(event, now),
+            Input::Ask(question) => question(&self.seat, now),
+            Input::Leave(_) => {}
+        }
+    }
+
+    fn hello(&mut self, stream: StreamId, hello: Hello, plans: PlanBox, now: Moment) {
+        let (node, zone) = (hello.node.clone(), hello.zone.clone());
+        let attachment = self.seat.node_mut().attach(hello, now);
+        if attachment.twin {
+            tracing::warn!(child = node, zone, "another live child has this id: give each node its own --id");
+        }
+        tracing::info!(child = node, zone, "child attached");
+        self.streams.insert(stream, Stream { child: attachment.child, plans, refused: 0 });
+    }
+
+    fn report(&mut self, stream: StreamId, report: &Report, refused: u32, now: Moment) {
+        let Some(stream) = self.streams.get_mut(&stream) else { return };
+        let received = self.seat.node_mut().report(stream.child, report, now);
+        let refused = u64::from(refused) + u64::from(received.refused);
+        if refused > 0 && stream.refused == 0 {
+            tracing::warn!(refused, "report entries refused; further ones are only counted");
+        }
+        stream.refused += refused;
+        self.seat.count_refused(refused);
+    }
+
+    fn tick(&mut self) {
+        let now = self.clock.now();
+        self.seat.tick(now);
+        self.push(now, |_, _| true);
+    }
+
+    fn flush(&mut self) {
+        let now = self.clock.now();
+        self.seat.speak(now);
+        if std::mem::take(&mut self.dirty) {
+            self.push(now, |seat, child| seat.node().has_news_for(child));
+        }
+    }
+
+    /// Sends plans to the children that want one and have room for it; the others get theirs with a later push.
+    fn push(&mut self, now: Moment, wants: impl Fn(&S, ChildId) -> bool) {
+        for stream in self.streams.values() {
+            if !wants(&self.seat, stream.child) {
+                continue;
+            }
+            if stream.plans.capacity() == 0 {
+                self.dirty = true;
+            } else if let Some(plan) = self.seat.node_mut().plan_for(stream.child, now) {
+                let _ = stream.plans.try_send(Ok(headworks_proto::plan_message(&plan)));
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The tree in a process: a parent's state machine on a thread of its own, and the streams of its children.
+//!
+//! One thread owns the state. Streams send it messages over a bounded channel; it answers into a one-place box per
+//! child, so that a slow child gets the newest plan when it is ready, never a queue of old ones.
+
+mod driver;
+mod downlink;
+mod seat;
+
+pub(crate) use downlink::serve;
+pub(crate) use driver::{Handle, start};
+pub(crate) use seat::{FleetSeat, Seat, ZoneSeat};

@@ -1,0 +1,168 @@
+//! What is particular to the owner of a zone, and of a fleet.
+
+use std::sync::Arc;
+
+use headworks_agent::uplink::{Event, Outbox};
+use headworks_core::fleet::Fleet;
+use headworks_core::ladder::PlanState;
+use headworks_core::limits::LimitSet;
+use headworks_core::node::Node;
+use headworks_core::units::Moment;
+use headworks_core::zone::Zone;
+
+/// A node in its process, with what is around it there.
+pub(crate) trait Seat: Send + 'static {
+    /// The state machine.
+    type Node: Node;
+    /// What reaches it besides its children.
+    type Event: Send;
+
+    fn node(&self) -> &Self::Node;
+    fn node_mut(&mut self) -> &mut Self::Node;
+    /// Takes in what only this kind of node knows.
+    fn take(&mut self, event: Self::Event, now: Moment);
+    /// One interval.
+    fn tick(&mut self, now: Moment);
+    /// Reports upwards what is due.
+    fn speak(&mut self, now: Moment);
+    /// Says its last words.
+    fn leave(&mut self, now: Moment);
+    /// Report entries that made no sense, as a number that only rises.
+    fn count_refused(&mut self, refused: u64);
+    /// How many there were.
+    fn refused(&self) -> u64;
+}
+
+/// A controller: a fleet, and limits that may change.
+pub(crate) struct FleetSeat {
+    pub(crate) fleet: Fleet,
+    refused: u64,
+}
+
+impl FleetSeat {
+    pub(crate) fn new(fleet: Fleet) -> Self {
+        Self { fleet, refused: 0 }
+    }
+}
+
+impl Seat for FleetSeat {
+    type Node = Fleet;
+    type Event = Arc<LimitSet>;
+
+    fn node(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    fn node_mut(&mut self) -> &mut Fleet {
+        &mut self.fleet
+    }
+
+    fn take(&mut self, limits: Arc<LimitSet>, now: Moment) {
+        self.fleet.install(limits, now);
+        let (limits, generation) = (self.fleet.limits(), self.fleet.generation());
+        tracing::info!(limits = limits.limits().len(), generation, digest = %limits.digest(), "limits in force");
+    }
+
+    fn tick(&mut self, now: Moment) {
+        self.fleet.tick(now);
+    }
+
+    fn speak(&mut self, _now: Moment) {}
+
+    fn leave(&mut self, _now: Moment) {}
+
+    fn count_refused(&mut self, refused: u64) {
+        self.refused += refused;
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
+    }
+}
+
+/// An aggregator: a zone, and its links to the controllers.
+pub(crate) struct ZoneSeat {
+    pub(crate) zone: Zone,
+    outboxes: Vec<Option<Outbox>>,
+    told: PlanState,
+    refused: u64,
+}
+
+impl ZoneSeat {
+    pub(crate) fn new(zone: Zone, controllers: usize) -> Self {
+        let outboxes = (0..controllers).map(|_| None).collect();
+        Self { zone, outboxes, told: PlanState::None, refused: 0 }
+    }
+
+    fn tell_state(&mut self, now: Moment) {
+        let state = self.zone.plan_state(now);
+        if state != self.told {
+            self.told = state;
+            headworks_agent::log_plan_state(state, self.zone.obeyed_plan().map(|plan| plan.age(now)));
+        }
+    }
+}
+
+impl Seat for ZoneSeat {
+    type Node = Zone;
+    type Event = Event;
+
+    fn node(&self) -> &Zone {
+        &self.zone
+    }
+
+    fn node_mut(&mut self) -> &mut Zone {
+        &mut self.zone
+    }
+
+    fn take(&mut self, event: Event, now: Moment) {
+        match event {
+            Event::Attached { link, outbox, .. } => {
+                outbox.hello(&self.zone.hello(link));
+                self.zone.parent_attached(link);
+                self.outboxes[link] = Some(outbox);
+            }
+            Event::Plan { link, plan, refused } => {
+                self.count_refused(u64::from(refused));
+                self.zone.plan(link, plan, now);
+            }
+            Event::Detached { link } => {
+                self.zone.parent_detached(link);
+                self.outboxes[link] = None;
+            }
+        }
+    }
+
+    fn tick(&mut self, now: Moment) {
+        self.zone.tick(now);
+        self.tell_state(now);
+    }
+
+    fn speak(&mut self, now: Moment) {
+        for (link, outbox) in self.outboxes.iter().enumerate() {
+            if let Some(outbox) = outbox.as_ref().filter(|outbox| outbox.has_room())
+                && let Some(report) = self.zone.report_for(link, now)
+            {
+                outbox.report(&report);
+            }
+        }
+        self.tell_state(now);
+    }
+
+    fn leave(&mut self, now: Moment) {
+        for (link, outbox) in self.outboxes.iter_mut().enumerate() {
+            if let Some(outbox) = outbox.take() {
+                outbox.report(&self.zone.full_report(link, now));
+                outbox.goodbye();
+            }
+        }
+    }
+
+    fn count_refused(&mut self, refused: u64) {
+        self.refused += refused;
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
+    }
+}
