@@ -1,1 +1,24 @@
-fn main(){}
+//! End to end: the real program in separate processes on loopback, under real load.
+//!
+//! Every port is taken free, every process dies with its test, and a failure shows what each one wrote last.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+#![allow(clippy::cast_precision_loss, reason = "counts of a few seconds are far below 2^53")]
+
+mod harness;
+
+mod aggregator_away;
+mod command_line;
+mod controller_away;
+mod dev;
+mod drain;
+mod http_api;
+mod limit_held;
+mod metrics_text;
+mod pipeline;
+mod reload;
+mod shadow;
+mod status;
+
+/// One bucket of 400/s, the limit of most tests.
+const LIMIT_400: &str = "limits:\n  - {name: checkout, match: {service: checkout}, rate: 400/second}\n";

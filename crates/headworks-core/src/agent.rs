@@ -224,8 +224,9 @@ impl Agent {
 
     fn early_report(&mut self, now: Moment) -> Option<Report> {
         let elapsed = now.since(self.born);
-        let has_news =
-            |bucket: &Bucket| is_news(bucket.meter.expected(elapsed), bucket.meter.counted(bucket.counts.offered));
+        let has_news = |bucket: &Bucket| {
+            is_news(bucket.meter.expected(elapsed), bucket.meter.counted(bucket.counts.offered))
+        };
         let any = self.buckets.iter().any(|(_, _, bucket)| has_news(bucket));
         any.then(|| self.build_report(now, false, |bucket, _| has_news(bucket)))
     }

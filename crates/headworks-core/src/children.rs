@@ -10,7 +10,9 @@ pub use child::{Child, ChildId, Held};
 use crate::bucket::{BucketKey, Counts};
 use crate::limits::{LimitSet, Mode};
 use crate::link::INTERVAL;
-use crate::message::{BucketNumber, BucketRef, Hello, Incarnation, Plan, PlanEntry, Report, ReportEntry, Tier};
+use crate::message::{
+    BucketNumber, BucketRef, Hello, Incarnation, Plan, PlanEntry, Report, ReportEntry, Tier,
+};
 use crate::registry::Registry;
 use crate::units::{Headroom, Moment};
 
@@ -183,13 +185,14 @@ impl Children {
 
     fn take(&mut self, child: &mut Child, number: BucketNumber, entry: &ReportEntry, report: &Report) {
         let Some(bucket) = self.buckets.get_mut(number) else { return };
-        let held = child.hold(number, entry, report.elapsed, || bucket.holders += 1);
+        let held = child.hold(number, entry, || bucket.holders += 1);
         bucket.counts += entry.counts.since(held.counts);
         let before = held.demand();
         held.read(entry, report);
         bucket.shift(held.demand() - before);
         if let Some(told) = entry.in_force {
-            bucket.in_force = Some(bucket.in_force.map_or(told, |other| if told < other { told } else { other }));
+            bucket.in_force =
+                Some(bucket.in_force.map_or(told, |other| if told < other { told } else { other }));
         }
     }
 
@@ -304,7 +307,9 @@ impl Children {
         let told = child.told;
         let others = child.held.keys().filter(|number| !self.whole.contains(number));
         for number in self.whole.iter().chain(others).copied() {
-            let (Some(key), Some(bucket)) = (self.buckets.key(number), self.buckets.get(number)) else { continue };
+            let (Some(key), Some(bucket)) = (self.buckets.key(number), self.buckets.get(number)) else {
+                continue;
+            };
             let new_to_child = child.names.insert(number);
             if new_to_child {
                 names.push((number, key.clone()));

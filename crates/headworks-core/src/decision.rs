@@ -182,7 +182,10 @@ mod tests {
             }
             for count in dropped {
                 let fraction = f64::from(count) / f64::from(rounds);
-                assert!((fraction - r).abs() < 0.02, "{fraction} of a caller's requests at {r}, {callers} callers");
+                assert!(
+                    (fraction - r).abs() < 0.02,
+                    "{fraction} of a caller's requests at {r}, {callers} callers"
+                );
             }
         }
     }

@@ -11,8 +11,8 @@ use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::law::{self, Demand};
 use crate::limits::LimitSet;
 use crate::link::INTERVAL;
-use crate::node::Node;
 use crate::message::{BucketNumber, Hello, Plan, Report, Tier, View};
+use crate::node::Node;
 use crate::units::{Headroom, Moment};
 
 use orphans::Orphans;
@@ -78,7 +78,8 @@ impl Fleet {
     fn orphan(&mut self, zone: &str, demand: &HashMap<BucketNumber, f64>, now: Moment) {
         let zone_lives = self.children.iter().any(|(_, other)| other.hello.zone == zone && !other.silent);
         let buckets = self.children.buckets();
-        self.orphans.add(zone, zone_lives, demand, now, |number| buckets.get(number).map_or(0.0, |b| b.demand));
+        self.orphans
+            .add(zone, zone_lives, demand, now, |number| buckets.get(number).map_or(0.0, |b| b.demand));
     }
 
     fn recompute(&mut self, now: Moment) {
@@ -96,7 +97,8 @@ impl Fleet {
         let Some(limit) = self.limits.get(&key.limit).cloned() else { return };
         let hold = limit.on_silence.hold.unwrap_or(self.hold);
         let offered = bucket.demand + self.orphans.demand(number, bucket.demand, hold, now);
-        let demand = law(self.demands.get(&number).copied().unwrap_or_default(), offered, INTERVAL.as_secs_f64());
+        let demand =
+            law(self.demands.get(&number).copied().unwrap_or_default(), offered, INTERVAL.as_secs_f64());
         self.demands.insert(number, demand);
         let computed = law::headroom(limit.rate, demand);
         let in_force = bucket.in_force.filter(|_| self.is_learning(now) && !limit.rate.is_ban());
@@ -171,7 +173,8 @@ impl Node for Fleet {
         self.orphans.forget_old(now);
         let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
         for number in numbers {
-            let heard = self.children.buckets_mut().get_mut(number).is_some_and(|b| std::mem::take(&mut b.heard));
+            let heard =
+                self.children.buckets_mut().get_mut(number).is_some_and(|b| std::mem::take(&mut b.heard));
             // Without evidence a second step would average the same observation in again.
             self.step(number, now, if heard { Demand::settle } else { Demand::jump });
         }

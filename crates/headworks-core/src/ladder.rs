@@ -77,10 +77,13 @@ mod tests {
 
     #[test]
     fn age_alone_decides_the_state() {
-        let of = |age| PlanState::of(Some(Duration::from_secs(age)), Duration::from_secs(5), Duration::from_secs(60));
-        assert_eq!([of(0), of(4), of(5), of(59), of(60)].map(PlanState::name), [
-            "fresh", "fresh", "alone", "alone", "open"
-        ]);
+        let of = |age| {
+            PlanState::of(Some(Duration::from_secs(age)), Duration::from_secs(5), Duration::from_secs(60))
+        };
+        assert_eq!(
+            [of(0), of(4), of(5), of(59), of(60)].map(PlanState::name),
+            ["fresh", "fresh", "alone", "alone", "open"]
+        );
         assert_eq!(PlanState::of(None, Duration::ZERO, Duration::ZERO), PlanState::None);
     }
 

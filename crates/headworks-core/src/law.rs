@@ -67,8 +67,9 @@ impl Demand {
         let deviation = (observed - self.mean) * seconds;
         let relative = deviation * deviation / (self.mean * seconds).max(1.0);
         // A step in demand is not noise: capped, so that one surge does not widen the band for minutes.
-        let seen = relative.min(4.0 * NOISE * NOISE * self.dispersion);
-        (self.dispersion + DISPERSION_WEIGHT * (seen - self.dispersion)).clamp(LEAST_DISPERSION, MOST_DISPERSION)
+        let seen = relative.min(NOISE * NOISE * self.dispersion);
+        (self.dispersion + DISPERSION_WEIGHT * (seen - self.dispersion))
+            .clamp(LEAST_DISPERSION, MOST_DISPERSION)
     }
 }
 
@@ -111,7 +112,10 @@ mod tests {
         // The same law fed with its own output: the fault that this test is here to keep out.
         let by_admitted = admitted_over_a_minute(|_, admitted| admitted);
         let mean = by_admitted[10..].iter().sum::<f64>() / 50.0;
-        assert!(mean > 1500.0, "a loop fed with admitted traffic cannot hold the limit, yet it admitted {mean}");
+        assert!(
+            mean > 1500.0,
+            "a loop fed with admitted traffic cannot hold the limit, yet it admitted {mean}"
+        );
     }
 
     #[test]

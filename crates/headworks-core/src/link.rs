@@ -173,6 +173,8 @@ impl Link {
 
     /// How to speak of a bucket to this parent.
     pub fn reference(&self, local: BucketNumber, key: &BucketKey) -> BucketRef {
-        self.numbers.get(&local).map_or_else(|| BucketRef::Named(key.clone()), |number| BucketRef::Number(*number))
+        self.numbers
+            .get(&local)
+            .map_or_else(|| BucketRef::Named(key.clone()), |number| BucketRef::Number(*number))
     }
 }

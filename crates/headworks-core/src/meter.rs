@@ -43,10 +43,10 @@ impl Meter {
             self.prior = self.last;
             self.start = self.last;
         }
-        let from = if self.is_thin(now) { self.prior } else { self.start };
-        let window = elapsed.saturating_sub(from.elapsed);
-        if !window.is_zero() {
-            self.rate = units_between(from, now) / window.as_secs_f64();
+        if !self.is_thin(self.start, now) {
+            self.rate = rate_between(self.start, now).unwrap_or(self.rate);
+        } else if !self.is_thin(self.prior, now) {
+            self.rate = rate_between(self.prior, now).unwrap_or(self.rate);
         }
         self.last = now;
         if elapsed.saturating_sub(self.start.elapsed) >= WINDOW {
@@ -55,9 +55,10 @@ impl Meter {
         }
     }
 
-    fn is_thin(&self, now: Point) -> bool {
-        let window = now.elapsed.saturating_sub(self.start.elapsed);
-        window < WINDOW && units_between(self.start, now) < SOLID && self.prior.elapsed < self.start.elapsed
+    /// Whether a window is too short, and holds too little, to tell more than the rate that is known already.
+    fn is_thin(&self, from: Point, to: Point) -> bool {
+        let expected = self.rate * to.elapsed.saturating_sub(from.elapsed).as_secs_f64();
+        to.elapsed.saturating_sub(from.elapsed) < WINDOW && units_between(from, to).max(expected) < SOLID
     }
 
     /// The bucket was at rest over the whole interval.
@@ -90,6 +91,11 @@ impl Meter {
 #[allow(clippy::cast_precision_loss, reason = "no window counts 2^53 units")]
 fn units_between(from: Point, to: Point) -> f64 {
     to.offered.saturating_sub(from.offered) as f64
+}
+
+fn rate_between(from: Point, to: Point) -> Option<f64> {
+    let window = to.elapsed.saturating_sub(from.elapsed);
+    (!window.is_zero()).then(|| units_between(from, to) / window.as_secs_f64())
 }
 
 #[cfg(test)]

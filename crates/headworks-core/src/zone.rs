@@ -10,8 +10,8 @@ use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::ladder::PlanState;
 use crate::limits::LimitSet;
 use crate::link::{Due, HeldPlan, Link};
-use crate::node::Node;
 use crate::message::{BucketNumber, Hello, Plan, Report, ReportEntry, Tier};
+use crate::node::Node;
 use crate::significance::is_news;
 use crate::units::{Headroom, Moment};
 
@@ -104,7 +104,11 @@ impl Zone {
         }
         // Names first: the buckets of limits without `per` become known here before any agent speaks of them.
         for (number, key) in &plan.names {
-            let local = if key.is_whole() { self.children.intern_whole(key) } else { self.children.buckets().number(key) };
+            let local = if key.is_whole() {
+                self.children.intern_whole(key)
+            } else {
+                self.children.buckets().number(key)
+            };
             if let Some(local) = local {
                 known.link.learn(local, *number);
             }

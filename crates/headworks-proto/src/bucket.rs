@@ -21,7 +21,8 @@ pub(crate) fn encode(key: &BucketKey) -> wire::BucketKey {
 /// `None` for a key that no limit gives.
 pub(crate) fn decode(key: wire::BucketKey) -> Option<BucketKey> {
     let named = !key.limit.is_empty() && key.limit.len() <= MAX_NAME;
-    let short = |texts: &[String]| texts.len() <= MAX_PER_KEYS && texts.iter().all(|text| text.len() <= MAX_VALUE);
+    let short =
+        |texts: &[String]| texts.len() <= MAX_PER_KEYS && texts.iter().all(|text| text.len() <= MAX_VALUE);
     if !named || !short(&key.scope) || !short(&key.values) || key.rest && !key.values.is_empty() {
         return None;
     }

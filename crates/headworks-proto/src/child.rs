@@ -43,7 +43,9 @@ pub fn goodbye_message() -> wire::ChildMessage {
 pub fn decode_child(message: wire::ChildMessage) -> Result<FromChild, WireError> {
     match message.message.ok_or(WireError::NoMessage)? {
         Message::Hello(hello) => hello::decode(hello).map(FromChild::Hello),
-        Message::Report(report) => report::decode(report).map(|(report, refused)| FromChild::Report { report, refused }),
+        Message::Report(report) => {
+            report::decode(report).map(|(report, refused)| FromChild::Report { report, refused })
+        }
         Message::Goodbye(wire::Goodbye {}) => Ok(FromChild::Goodbye),
     }
 }

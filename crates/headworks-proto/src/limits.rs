@@ -15,7 +15,8 @@ pub(crate) fn encode(set: &LimitSet) -> wire::LimitSet {
 }
 
 fn encode_limit(limit: &Limit) -> wire::Limit {
-    let attribute = |(key, value): &(String, String)| wire::Attribute { key: key.clone(), value: value.clone() };
+    let attribute =
+        |(key, value): &(String, String)| wire::Attribute { key: key.clone(), value: value.clone() };
     wire::Limit {
         name: limit.name.to_string(),
         r#match: limit.matches.iter().map(attribute).collect(),
@@ -104,7 +105,9 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
 fn decode_rate(rate: wire::Rate) -> Option<Rate> {
     match (rate.rate?, rate.unit()) {
         (wire::rate::Rate::Unlimited(true), _) => Some(Rate::Unlimited),
-        (wire::rate::Rate::Amount(amount), wire::Unit::Second) => Some(Rate::Per { amount, unit: Unit::Second }),
+        (wire::rate::Rate::Amount(amount), wire::Unit::Second) => {
+            Some(Rate::Per { amount, unit: Unit::Second })
+        }
         _ => None,
     }
 }

@@ -17,7 +17,10 @@ pub fn plan_message(plan: &Plan) -> wire::ParentMessage {
 }
 
 fn encode(plan: &Plan) -> wire::Plan {
-    let named = |(number, key): &(BucketNumber, _)| wire::NumberedKey { number: number.0, key: Some(bucket::encode(key)) };
+    let named = |(number, key): &(BucketNumber, _)| wire::NumberedKey {
+        number: number.0,
+        key: Some(bucket::encode(key)),
+    };
     wire::Plan {
         incarnation: plan.incarnation.0,
         sequence: plan.sequence,

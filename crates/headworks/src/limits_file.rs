@@ -107,15 +107,15 @@ impl Content {
         if !faulty.is_empty() {
             return Err(LoadError::Faulty(faulty));
         }
-        merge(sets)
+        merge(&sets)
     }
 }
 
 /// All limits of several files. A file by itself knows its own names; here they must differ between files too.
-fn merge(sets: Vec<(&PathBuf, LimitSet)>) -> Result<LimitSet, LoadError> {
+fn merge(sets: &[(&PathBuf, LimitSet)]) -> Result<LimitSet, LoadError> {
     let mut taken: HashMap<Arc<str>, &PathBuf> = HashMap::new();
     let mut limits = Vec::new();
-    for (path, set) in &sets {
+    for (path, set) in sets {
         for limit in set.limits() {
             if let Some(other) = taken.insert(limit.name.clone(), *path) {
                 return Err(LoadError::TakenName {

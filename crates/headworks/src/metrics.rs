@@ -21,28 +21,47 @@ pub(crate) fn render(status: &NodeStatus) -> String {
 }
 
 fn describe() {
-    describe_counter!("headworks_offered_total", "Cost units that reached the limit, before it dropped anything");
+    describe_counter!(
+        "headworks_offered_total",
+        "Cost units that reached the limit, before it dropped anything"
+    );
     describe_counter!("headworks_admitted_total", "Cost units that the limit let pass");
     describe_counter!("headworks_dropped_total", "Cost units that the limit dropped");
-    describe_counter!("headworks_would_drop_total", "Cost units that the limit would have dropped, were it enforced");
-    describe_gauge!("headworks_drop_ratio", "Part of the offered that is dropped, or would be in shadow, from 0 to 1");
-    describe_gauge!("headworks_limit_rate", "Cost units a second that the limit lets pass; +Inf when unlimited");
+    describe_counter!(
+        "headworks_would_drop_total",
+        "Cost units that the limit would have dropped, were it enforced"
+    );
+    describe_gauge!(
+        "headworks_drop_ratio",
+        "Part of the offered that is dropped, or would be in shadow, from 0 to 1"
+    );
+    describe_gauge!(
+        "headworks_limit_rate",
+        "Cost units a second that the limit lets pass; +Inf when unlimited"
+    );
     describe_gauge!("headworks_offered_rate", "Cost units a second that reach the limit at present");
     describe_gauge!("headworks_buckets", "Buckets that the limit has on this node");
     describe_gauge!("headworks_plan_age_seconds", "Time since the controller computed the plan in hand");
-    describe_gauge!("headworks_plan_state", "1 for what the plan in hand is worth: none, fresh, alone or open");
+    describe_gauge!(
+        "headworks_plan_state",
+        "1 for what the plan in hand is worth: none, fresh, alone or open"
+    );
     describe_gauge!("headworks_children", "Children attached, by tier");
     describe_gauge!("headworks_agents", "Agents at or below the children");
     describe_gauge!("headworks_limits_generation", "How many sets of limits the controller has had");
     describe_counter!("headworks_limits_load_errors_total", "Times that limits could not be loaded");
     describe_counter!("headworks_refused_entries_total", "Entries of reports and plans that made no sense");
-    describe_gauge!("headworks_learning", "1 while the controller goes by what its children say was in force");
+    describe_gauge!(
+        "headworks_learning",
+        "1 while the controller goes by what its children say was in force"
+    );
     describe_gauge!("headworks_build_info", "1, with the release and the tier as labels");
 }
 
 #[allow(clippy::cast_precision_loss, reason = "gauges are floats; none of these comes near 2^53")]
 fn record_node(status: &NodeStatus) {
-    gauge!("headworks_build_info", "version" => status.version.clone(), "tier" => status.tier.clone()).set(1.0);
+    gauge!("headworks_build_info", "version" => status.version.clone(), "tier" => status.tier.clone())
+        .set(1.0);
     for state in PlanState::ALL.map(PlanState::name) {
         gauge!("headworks_plan_state", "state" => state).set(f64::from(u8::from(state == status.state)));
     }

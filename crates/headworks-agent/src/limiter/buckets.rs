@@ -109,7 +109,12 @@ impl Buckets {
     }
 
     /// The bucket that values which are not tracked share.
-    pub(super) fn with_rest<R>(&self, limit: &Arc<str>, opened: &Opened, use_it: impl FnOnce(&Record) -> R) -> R {
+    pub(super) fn with_rest<R>(
+        &self,
+        limit: &Arc<str>,
+        opened: &Opened,
+        use_it: impl FnOnce(&Record) -> R,
+    ) -> R {
         use_it(self.rest.get_or_init(|| {
             let key = BucketKey { limit: limit.clone(), scope: Vec::new(), values: Values::Rest };
             let made = Arc::new(Record::new(key, Headroom::OPEN));

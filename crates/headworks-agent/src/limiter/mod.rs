@@ -85,13 +85,18 @@ impl Limiter {
                         (record.decide(cost, enforced), record.headroom())
                     })
                 }
-                Encounter::DroppedForMissing => stage.buckets.with_rest(&limit.name, &self.inner.opened, |record| {
-                    record.drop_anyway(cost, enforced);
-                    (enforced, Headroom::SHUT)
-                }),
+                Encounter::DroppedForMissing => {
+                    stage.buckets.with_rest(&limit.name, &self.inner.opened, |record| {
+                        record.drop_anyway(cost, enforced);
+                        (enforced, Headroom::SHUT)
+                    })
+                }
             };
             if dropped {
-                return Verdict { allowed: false, decisive: Some(Decisive { limit: limit.clone(), headroom }) };
+                return Verdict {
+                    allowed: false,
+                    decisive: Some(Decisive { limit: limit.clone(), headroom }),
+                };
             }
             if enforced && tightest.is_none_or(|(_, least)| headroom < least) {
                 tightest = Some((stage, headroom));
@@ -120,6 +125,9 @@ impl Limiter {
 
     /// What has been counted, by limit, and how the link to the control plane is.
     pub fn stats(&self) -> LimiterStats {
-        LimiterStats { limits: self.inner.rules.load().stats(), link: LinkStats::clone(&self.inner.link.load()) }
+        LimiterStats {
+            limits: self.inner.rules.load().stats(),
+            link: LinkStats::clone(&self.inner.link.load()),
+        }
     }
 }

@@ -38,7 +38,8 @@ impl Rules {
     }
 
     fn stage_for(&self, limit: &Arc<Limit>) -> Stage {
-        let before = self.stages.iter().find(|stage| stage.limit.name == limit.name && stage.limit.per == limit.per);
+        let before =
+            self.stages.iter().find(|stage| stage.limit.name == limit.name && stage.limit.per == limit.per);
         let buckets = before.map(|stage| stage.buckets.clone()).unwrap_or_default();
         Stage { limit: limit.clone(), buckets }
     }

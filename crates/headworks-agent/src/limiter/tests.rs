@@ -51,9 +51,8 @@ fn a_shadow_limit_counts_what_it_would_drop_and_drops_nothing() {
 
 #[test]
 fn a_later_limit_counts_only_what_the_earlier_one_let_through() {
-    let limiter = limiter(
-        "limits: [{name: all, rate: 10/second}, {name: each, per: [caller], rate: 5/second}]",
-    );
+    let limiter =
+        limiter("limits: [{name: all, rate: 10/second}, {name: each, per: [caller], rate: 5/second}]");
     allowed_of(&limiter, 1, &[("caller", "a")]);
     let records = limiter.take_opened();
     squeeze(&records.iter().filter(|r| &*r.key.limit == "each").cloned().collect::<Vec<_>>(), 0.5);

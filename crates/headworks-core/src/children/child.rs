@@ -57,8 +57,6 @@ pub struct Held {
     pub would_drop: f64,
     pub(super) reported: u64,
     meter: Meter,
-    /// The rate that a child which sums others told; the meter's otherwise.
-    told: Option<f64>,
 }
 
 impl Child {
@@ -116,7 +114,6 @@ impl Child {
         &mut self,
         number: BucketNumber,
         entry: &ReportEntry,
-        elapsed: Duration,
         first: impl FnOnce(),
     ) -> &mut Held {
         self.held.entry(number).or_insert_with(|| {
@@ -126,24 +123,15 @@ impl Child {
                 Baseline::FirstReport if !self.greeted => entry.counts,
                 Baseline::Zero | Baseline::FirstReport => Counts::default(),
             };
-            Held { counts, meter: meter_from(entry, elapsed, self.greeted), ..Held::default() }
+            Held { counts, ..Held::default() }
         })
-    }
-}
-
-/// A bucket that is new on a stream long open had nothing before; on a stream just opened the child tells its rate.
-fn meter_from(entry: &ReportEntry, elapsed: Duration, greeted: bool) -> Meter {
-    match (entry.demand, greeted) {
-        (Some(rate), _) => Meter::starting(elapsed, entry.counts.offered, rate),
-        (None, true) => Meter::starting(elapsed.saturating_sub(crate::link::INTERVAL), 0, 0.0),
-        (None, false) => Meter::default(),
     }
 }
 
 impl Held {
     /// Offered rate of this bucket at this child, in units a second.
     pub fn demand(&self) -> f64 {
-        self.told.unwrap_or_else(|| self.meter.rate())
+        self.meter.rate()
     }
 
     pub(super) fn read(&mut self, entry: &ReportEntry, report: &Report) {
@@ -152,20 +140,20 @@ impl Held {
             self.dropped = part(counted.dropped, counted.offered);
             self.would_drop = part(counted.would_drop, counted.offered);
         }
-        self.meter.observe(report.elapsed, entry.counts.offered, !report.full);
-        self.told = entry.demand;
+        match entry.demand {
+            Some(rate) => self.meter = Meter::starting(report.elapsed, entry.counts.offered, rate),
+            None => self.meter.observe(report.elapsed, entry.counts.offered, !report.full),
+        }
         self.counts = entry.counts;
         self.reported = report.sequence;
     }
 
     pub(super) fn rest(&mut self, elapsed: Duration) {
         self.meter.rest(elapsed);
-        self.told = None;
     }
 
     pub(super) fn forget_demand(&mut self) {
         self.meter.forget();
-        self.told = None;
     }
 }
 

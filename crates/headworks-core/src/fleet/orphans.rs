@@ -53,8 +53,10 @@ impl Orphans {
             return;
         }
         let lost = |number| -> f64 { elsewhere(number) };
-        let demand =
-            demand.iter().map(|(number, own)| (*number, Lost { own: *own, elsewhere: lost(*number) })).collect();
+        let demand = demand
+            .iter()
+            .map(|(number, own)| (*number, Lost { own: *own, elsewhere: lost(*number) }))
+            .collect();
         let found_by = zone_lives.then(|| now + REATTACHED_WITHIN);
         self.0.push(Orphan { zone: zone.to_owned(), left: now, found_by, demand });
     }

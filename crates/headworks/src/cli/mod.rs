@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-pub(crate) use args::{AgentArgs, AggregatorArgs, CommonArgs, ControllerArgs, DevArgs, StatusArgs};
+pub(crate) use args::{AgentArgs, AggregatorArgs, ControllerArgs, DevArgs, StatusArgs};
 use args::{Cli, Command, LimitsCommand};
 
 use crate::{limits_file, load, logging, role, status};
@@ -32,6 +32,13 @@ impl Failure {
         let causes = std::iter::successors(error.source(), |cause| cause.source());
         let chain = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
         Failure::Failed(chain)
+    }
+
+    /// The same, for a flag that has to change.
+    fn into_usage(self) -> Self {
+        match self {
+            Failure::Usage(text) | Failure::Failed(text) => Failure::Usage(text),
+        }
     }
 
     fn code(&self) -> ExitCode {
@@ -85,7 +92,9 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Aggregator(args) => role::aggregator::run(args).await?,
         Command::Controller(args) => role::controller::run(args).await?,
         Command::Limits(LimitsCommand::Check { paths }) => limits_file::check(&paths)?,
-        Command::Load(args) => return load::run(args).await.map_err(|error| Failure::of(&error)),
+        Command::Load(args) => {
+            return load::run(args).await.map_err(|error| Failure::of(&error).into_usage());
+        }
         Command::Status(args) => status::run(&args).await?,
     }
     Ok(ExitCode::SUCCESS)

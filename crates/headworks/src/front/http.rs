@@ -36,13 +36,17 @@ impl HttpFront {
     fn answer(&self, method: &Method, uri: &Uri) -> Answer {
         let reads = matches!(*method, Method::GET | Method::HEAD);
         match uri.path() {
-            "/allow" if matches!(*method, Method::GET | Method::POST) => self.allow(uri.query().unwrap_or("")),
+            "/allow" if matches!(*method, Method::GET | Method::POST) => {
+                self.allow(uri.query().unwrap_or(""))
+            }
             "/allow" => answer::wrong_method("GET, POST"),
             "/stats" | "/healthz" | "/readyz" if !reads => answer::wrong_method("GET, HEAD"),
             "/stats" => answer::json(StatusCode::OK, stats::body(&self.limiter.stats())),
             "/healthz" => answer::text(StatusCode::OK, "ok"),
             "/readyz" => self.ready(),
-            _ => answer::error(StatusCode::NOT_FOUND, "no such path: ask /allow, /stats, /healthz or /readyz"),
+            _ => {
+                answer::error(StatusCode::NOT_FOUND, "no such path: ask /allow, /stats, /healthz or /readyz")
+            }
         }
     }
 

@@ -43,7 +43,9 @@ pub(super) enum QueryError {
     LongName,
     #[error("the value of `{0}` is longer than {MAX_VALUE_BYTES} bytes: shorten it, or send a hash of it")]
     LongValue(String),
-    #[error("`n` is no whole number from 1 to {MAX_COST}: it is the cost of the request, 1 for an ordinary one")]
+    #[error(
+        "`n` is no whole number from 1 to {MAX_COST}: it is the cost of the request, 1 for an ordinary one"
+    )]
     BadCost,
 }
 
@@ -199,7 +201,9 @@ mod tests {
     #[test]
     fn takes_costs_from_one_to_a_million() {
         assert_eq!(Query::parse("key=a&n=1000000").unwrap().cost, Some(1_000_000));
-        for n in ["0", "1000001", "-1", "+1", "%2B1", "1.5", "1e3", "", "ten", "99999999999999999999", "%31%20"] {
+        for n in
+            ["0", "1000001", "-1", "+1", "%2B1", "1.5", "1e3", "", "ten", "99999999999999999999", "%31%20"]
+        {
             assert_eq!(error(&format!("key=a&n={n}")), QueryError::BadCost, "{n}");
         }
     }

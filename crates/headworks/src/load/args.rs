@@ -113,7 +113,10 @@ mod tests {
 
     #[test]
     fn takes_the_flags_of_the_manual() {
-        let args = parse("load --target http://127.0.0.1:8100 --key K --attr service=checkout --rps 150 --duration 30s").unwrap();
+        let args = parse(
+            "load --target http://127.0.0.1:8100 --key K --attr service=checkout --rps 150 --duration 30s",
+        )
+        .unwrap();
         assert_eq!(args.query(), "key=K&service=checkout");
         assert_eq!((args.rps, args.duration), (150.0, Duration::from_secs(30)));
         assert_eq!((args.fail, args.json), (Fail::Open, false));
@@ -127,7 +130,15 @@ mod tests {
 
     #[test]
     fn refuses_what_makes_no_sense() {
-        for flags in ["--rps 0", "--rps -1", "--rps NaN", "--duration 10", "--attr nonsense", "--connections 0", "--rps 5 --closed 2"] {
+        for flags in [
+            "--rps 0",
+            "--rps -1",
+            "--rps NaN",
+            "--duration 10",
+            "--attr nonsense",
+            "--connections 0",
+            "--rps 5 --closed 2",
+        ] {
             assert!(parse(&format!("load --key K {flags}")).is_err(), "{flags}");
         }
         assert!(parse("load --rps 5").is_err(), "without a key");

@@ -24,7 +24,9 @@ impl FromStr for Attribute {
 
     fn from_str(text: &str) -> Result<Self, NoAttribute> {
         match text.split_once('=') {
-            Some((name, value)) if !name.is_empty() => Ok(Self { name: name.to_owned(), value: value.to_owned() }),
+            Some((name, value)) if !name.is_empty() => {
+                Ok(Self { name: name.to_owned(), value: value.to_owned() })
+            }
             _ => Err(NoAttribute),
         }
     }

@@ -44,7 +44,11 @@ impl Client {
 
     /// Asks once, on `idle` if it is still open, else on a new connection. The connection comes back if it can be
     /// used again.
-    pub(super) async fn ask(&self, idle: Option<Connection>, deadline: Instant) -> (Outcome, Option<Connection>) {
+    pub(super) async fn ask(
+        &self,
+        idle: Option<Connection>,
+        deadline: Instant,
+    ) -> (Outcome, Option<Connection>) {
         match timeout_at(deadline, self.exchange(idle)).await {
             Ok(Ok((outcome, connection))) => (outcome, Some(connection)),
             Ok(Err(failure)) => (Outcome::Failed(failure), None),

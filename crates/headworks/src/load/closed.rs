@@ -20,7 +20,12 @@ const REST: Duration = Duration::from_millis(50);
 const HAND_IN: Duration = Duration::from_secs(1);
 
 /// Loads the targets on this many connections until time is over or the user has enough.
-pub(super) async fn run(clients: &[Arc<Client>], connections: usize, args: &LoadArgs, start: Instant) -> Tally {
+pub(super) async fn run(
+    clients: &[Arc<Client>],
+    connections: usize,
+    args: &LoadArgs,
+    start: Instant,
+) -> Tally {
     let (sender, mut tallies) = mpsc::channel(connections);
     let stop = CancellationToken::new();
     for client in clients.iter().cycle().take(connections) {

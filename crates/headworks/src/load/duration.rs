@@ -16,7 +16,8 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000,
         _ => return Err(advice()),
     };
-    let total = number.parse::<u64>().ok().and_then(|n| n.checked_mul(milliseconds)).map(Duration::from_millis);
+    let total =
+        number.parse::<u64>().ok().and_then(|n| n.checked_mul(milliseconds)).map(Duration::from_millis);
     total.filter(|d| !d.is_zero() && *d <= LONGEST).ok_or_else(advice)
 }
 

@@ -39,5 +39,7 @@ impl Progress {
 
 fn line(second: &Second) -> String {
     let Second { second, attempts, allowed, denied, errors } = second;
-    format!("{second:>5} s  attempts {attempts:>8}  allowed {allowed:>8}  denied {denied:>8}  errors {errors:>8}")
+    format!(
+        "{second:>5} s  attempts {attempts:>8}  allowed {allowed:>8}  denied {denied:>8}  errors {errors:>8}"
+    )
 }

@@ -39,7 +39,8 @@ struct Latency {
 impl Summary {
     pub(super) fn new(args: &LoadArgs, tally: &Tally, elapsed: Duration) -> Self {
         let Second { attempts, allowed, denied, errors, .. } = tally.total();
-        let errors_by = tally.errors_by.iter().map(|(failure, count)| (failure.to_string(), *count)).collect();
+        let errors_by =
+            tally.errors_by.iter().map(|(failure, count)| (failure.to_string(), *count)).collect();
         Self {
             target: args.targets.iter().map(ToString::to_string).collect(),
             attempts,
@@ -57,7 +58,8 @@ impl Summary {
 
     /// One JSON object on one line.
     pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_else(|_| unreachable!("its keys are text, and no value is refused"))
+        serde_json::to_string(self)
+            .unwrap_or_else(|_| unreachable!("its keys are text, and no value is refused"))
     }
 
     fn per_second(&self, count: u64) -> f64 {

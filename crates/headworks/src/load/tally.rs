@@ -114,7 +114,8 @@ impl Tally {
 
     /// Requests that got an answer of any kind.
     pub(super) fn answers(&self) -> u64 {
-        let odd = |(failure, count): (&Failure, &u64)| matches!(failure, Failure::Status(_)).then_some(*count);
+        let odd =
+            |(failure, count): (&Failure, &u64)| matches!(failure, Failure::Status(_)).then_some(*count);
         self.latency.len() + self.errors_by.iter().filter_map(odd).sum::<u64>()
     }
 }
@@ -138,7 +139,8 @@ mod tests {
             (2_000, 100, Outcome::Denied(None)),
             (2_001, 0, Outcome::Failed(Failure::Overrun)),
         ]);
-        let seconds: Vec<_> = tally.seconds().iter().map(|s| (s.second, s.attempts, s.allowed, s.denied, s.errors)).collect();
+        let seconds: Vec<_> =
+            tally.seconds().iter().map(|s| (s.second, s.attempts, s.allowed, s.denied, s.errors)).collect();
         assert_eq!(seconds, [(0, 1, 1, 0, 0), (1, 0, 0, 0, 0), (2, 2, 0, 1, 1)]);
         assert_eq!(tally.total().attempts, 3);
     }
@@ -175,7 +177,8 @@ mod tests {
 
     #[test]
     fn merging_adds_up() {
-        let one = recorded(&[(0, 100, Outcome::Allowed), (1_000, 200, Outcome::Denied(Some("a".to_owned())))]);
+        let one =
+            recorded(&[(0, 100, Outcome::Allowed), (1_000, 200, Outcome::Denied(Some("a".to_owned())))]);
         let mut both = recorded(&[(1_500, 300, Outcome::Failed(Failure::Connect))]);
         both.merge(&one);
         let total = Second { second: 0, attempts: 3, allowed: 1, denied: 1, errors: 1 };

@@ -119,7 +119,9 @@ mod tests {
 
     #[test]
     fn refuses_what_it_could_not_ask() {
-        for text in ["", "127.0.0.1:8100", "https://127.0.0.1", "http://", "unix:", "http://a@b/", "http://a/?q=1"] {
+        for text in
+            ["", "127.0.0.1:8100", "https://127.0.0.1", "http://", "unix:", "http://a@b/", "http://a/?q=1"]
+        {
             assert!(text.parse::<Target>().is_err(), "{text}");
         }
     }

@@ -56,8 +56,10 @@ async fn sends_every_request_of_the_schedule() {
 
 #[tokio::test]
 async fn takes_several_targets_in_turn() {
-    let refusing = Router::new()
-        .route("/allow", get(|| async { (StatusCode::TOO_MANY_REQUESTS, r#"{"allowed":false,"limit_name":"a"}"#) }));
+    let refusing = Router::new().route(
+        "/allow",
+        get(|| async { (StatusCode::TOO_MANY_REQUESTS, r#"{"allowed":false,"limit_name":"a"}"#) }),
+    );
     let (one, other) = (server(allowing()).await, server(refusing).await);
     let tally = open(&args(&format!("--target {one} --target {other} --rps 100 --duration 500ms"))).await;
     assert_eq!((tally.total().allowed, tally.total().denied), (25, 25));
@@ -76,7 +78,8 @@ async fn speaks_over_unix_sockets() {
 
 #[tokio::test]
 async fn a_slow_server_does_not_slow_the_schedule() {
-    let slow = Router::new().route("/allow", get(|| async { tokio::time::sleep(Duration::from_millis(300)).await }));
+    let slow =
+        Router::new().route("/allow", get(|| async { tokio::time::sleep(Duration::from_millis(300)).await }));
     let url = server(slow).await;
     let args = args(&format!("--target {url} --rps 100 --duration 500ms --connections 5 --timeout 2s"));
     let tally = open(&args).await;
@@ -87,7 +90,8 @@ async fn a_slow_server_does_not_slow_the_schedule() {
 
 #[tokio::test]
 async fn what_has_no_answer_in_time_is_an_error() {
-    let stuck = Router::new().route("/allow", get(|| async { tokio::time::sleep(Duration::from_secs(60)).await }));
+    let stuck =
+        Router::new().route("/allow", get(|| async { tokio::time::sleep(Duration::from_secs(60)).await }));
     let url = server(stuck).await;
     let tally = open(&args(&format!("--target {url} --rps 50 --duration 100ms --timeout 200ms"))).await;
     assert_eq!(tally.errors_by[&outcome::Failure::Timeout], 5);

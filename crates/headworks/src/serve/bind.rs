@@ -19,6 +19,18 @@ pub(crate) enum Listener {
     Unix(UnixListener),
 }
 
+impl Listener {
+    /// The address of a TCP listener, with the port that the system chose for port 0.
+    pub(crate) fn tcp_address(&self) -> io::Result<SocketAddr> {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr(),
+            Listener::Unix(_) => {
+                Err(io::Error::new(ErrorKind::InvalidInput, "a Unix socket has no TCP address"))
+            }
+        }
+    }
+}
+
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -97,7 +109,9 @@ pub(crate) async fn bind_tcp(flag: &'static str, address: SocketAddr) -> Result<
 
 fn advice_for_tcp(error: &io::Error) -> &'static str {
     match error.kind() {
-        ErrorKind::AddrInUse => "another process has the port; stop it, or choose another port (0 takes a free one)",
+        ErrorKind::AddrInUse => {
+            "another process has the port; stop it, or choose another port (0 takes a free one)"
+        }
         ErrorKind::PermissionDenied => "choose a port above 1023, or grant CAP_NET_BIND_SERVICE",
         ErrorKind::AddrNotAvailable => "no interface of this machine has the address; 0.0.0.0 takes them all",
         _ => "choose another address",
@@ -199,6 +213,9 @@ mod tests {
         };
         let address = first.local_addr().unwrap();
         let error = bind_tcp("--http", address).await.unwrap_err().to_string();
-        assert!(error.contains(&format!("{address}, given by --http: another process has the port")), "{error}");
+        assert!(
+            error.contains(&format!("{address}, given by --http: another process has the port")),
+            "{error}"
+        );
     }
 }

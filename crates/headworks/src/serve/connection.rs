@@ -30,7 +30,8 @@ impl Protocol {
         let mut http = http1::Builder::new();
         // hyper starts this clock when a connection opens and after each answer, so it bounds silence too.
         http.timer(TokioTimer::new()).header_read_timeout(bounds.silence);
-        http.max_buf_size(bounds.head_bytes);
+        // The buffer may hold a read more than its bound by the time it is looked at; the head itself may not.
+        http.max_buf_size(bounds.head_bytes).max_header_size(bounds.head_bytes);
         Self { http, bounds, shutdown }
     }
 

@@ -35,8 +35,12 @@ pub(crate) async fn run(listener: Listener, routes: Router, bounds: Bounds, shut
 /// As [`run`], for a service that routes by itself, where the cost of a router would be felt.
 ///
 /// Such a service bounds the bodies that it reads by itself; [`MAX_BODY_BYTES`] is what clients may expect.
-pub(crate) async fn run_service<S, B>(listener: Listener, service: S, bounds: Bounds, shutdown: CancellationToken)
-where
+pub(crate) async fn run_service<S, B>(
+    listener: Listener,
+    service: S,
+    bounds: Bounds,
+    shutdown: CancellationToken,
+) where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,

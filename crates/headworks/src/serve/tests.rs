@@ -135,7 +135,8 @@ async fn takes_bodies_within_the_bound() {
 #[tokio::test]
 async fn refuses_heads_over_the_bound() {
     let server = serve(quick()).await;
-    let answer = server.exchange(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(40_000))).await;
+    let answer =
+        server.exchange(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(40_000))).await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
     let many = "X: y\r\n".repeat(101);
     let answer = server.exchange(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n")).await;
@@ -159,7 +160,8 @@ async fn waits_with_the_next_connection_until_one_ends() {
 #[tokio::test]
 async fn answers_what_is_in_flight_at_shutdown_and_closes_the_rest() {
     let server = serve(Bounds::default()).await;
-    let (mut busy, mut idle, mut fresh) = (server.connect().await, server.connect().await, server.connect().await);
+    let (mut busy, mut idle, mut fresh) =
+        (server.connect().await, server.connect().await, server.connect().await);
     idle.write_all(ASK).await.unwrap();
     read_some(&mut idle).await;
     busy.write_all(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();

@@ -39,14 +39,17 @@ async fn fetch(admin: &str) -> Result<Vec<u8>, Failure> {
         Failure::Failed(format!("cannot ask {admin}: {error}; is a node running with that --admin?"))
     };
     let stream = TcpStream::connect(&authority).await.map_err(|error| failed(&error))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
     tokio::spawn(connection);
-    let request = hyper::Request::get("/status").header("host", &authority).body(Empty::<bytes::Bytes>::new());
+    let request =
+        hyper::Request::get("/status").header("host", &authority).body(Empty::<bytes::Bytes>::new());
     let request = request.map_err(|error| failed(&error))?;
     let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
     let code = response.status();
     let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
-    let body = body.map_err(|error| Failure::Failed(format!("cannot read the answer of {admin}: {error}")))?;
+    let body =
+        body.map_err(|error| Failure::Failed(format!("cannot read the answer of {admin}: {error}")))?;
     if !code.is_success() {
         return Err(Failure::Failed(format!("{admin} answered {code}; is it an admin port?")));
     }

@@ -6,5 +6,5 @@ mod source;
 mod table;
 
 pub(crate) use client::run;
-pub(crate) use model::{Child, LimitView, NodeStatus, Top, Totals, Zone};
+pub(crate) use model::{LimitView, NodeStatus};
 pub(crate) use source::{of_agent, of_fleet, of_zone};

@@ -93,7 +93,8 @@ fn of_limit(status: &LimitStatus) -> LimitView {
 /// The status of an agent: `before` and `after` are its counts at both ends of the last `seconds`.
 pub(crate) fn of_agent(node: &str, before: &LimiterStats, after: &LimiterStats, seconds: f64) -> NodeStatus {
     let link = &after.link;
-    let earlier = |limit: &LimitStats| before.limits.iter().find(|other| Arc::ptr_eq(&other.limit, &limit.limit));
+    let earlier =
+        |limit: &LimitStats| before.limits.iter().find(|other| Arc::ptr_eq(&other.limit, &limit.limit));
     NodeStatus {
         node: node.to_owned(),
         tier: "agent".to_owned(),

@@ -40,7 +40,11 @@ fn write_nodes(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
         writeln!(text, "{:<24} {:>11} {:>7}", safe(&zone.zone), zone.aggregators, zone.agents)?;
     }
     if !status.children.is_empty() {
-        writeln!(text, "\n{:<32} {:<12} {:<16} {:>7} {:>8} {:>13}", "CHILD", "TIER", "ZONE", "AGENTS", "BUCKETS", "REPORTED")?;
+        writeln!(
+            text,
+            "\n{:<32} {:<12} {:<16} {:>7} {:>8} {:>13}",
+            "CHILD", "TIER", "ZONE", "AGENTS", "BUCKETS", "REPORTED"
+        )?;
     }
     for child in &status.children {
         let (node, zone) = (safe(&child.node), safe(&child.zone));
@@ -51,7 +55,8 @@ fn write_nodes(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
 }
 
 fn write_limits(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
-    let head = ["RATE", "OFFERED", "ADMITTED", "DROPPED"].map(|name| format!("{name:>11}")).concat();
+    let head =
+        ["RATE", "OFFERED", "ADMITTED", "DROPPED", "WOULD DROP"].map(|name| format!("{name:>11}")).concat();
     writeln!(text, "\n{:<28} {:<8}{head} {:>7} {:>8}", "LIMIT", "MODE", "RATIO", "BUCKETS")?;
     for limit in &status.limits {
         write_limit(text, limit)?;
@@ -64,12 +69,22 @@ fn write_limits(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
 
 fn write_limit(text: &mut String, limit: &LimitView) -> std::fmt::Result {
     let rate = limit.rate.map_or_else(|| "unlimited".to_owned(), |rate| format!("{rate:.0}/s"));
-    let rates = [limit.offered, limit.admitted, limit.dropped].map(|rate| format!("{:>11}", format!("{rate:.1}/s")));
+    let rates = [limit.offered, limit.admitted, limit.dropped, limit.would_drop]
+        .map(|rate| format!("{:>11}", format!("{rate:.1}/s")));
     let (name, mode) = (safe(&limit.name), &limit.mode);
-    writeln!(text, "{name:<28} {mode:<8}{rate:>11}{} {:>7.3} {:>8}", rates.concat(), limit.ratio, limit.buckets)?;
-    for top in limit.top.iter().take(TOP).filter(|top| top.values.as_ref().is_none_or(|values| !values.is_empty())) {
-        let values = top.values.as_ref().map_or_else(|| "(all others)".to_owned(), |values| safe(&values.join(", ")));
-        writeln!(text, "  {values:<45}{:>13} {:>30.3}", format!("{:.1}/s", top.offered), top.ratio)?;
+    writeln!(
+        text,
+        "{name:<28} {mode:<8}{rate:>11}{} {:>7.3} {:>8}",
+        rates.concat(),
+        limit.ratio,
+        limit.buckets
+    )?;
+    for top in
+        limit.top.iter().take(TOP).filter(|top| top.values.as_ref().is_none_or(|values| !values.is_empty()))
+    {
+        let values =
+            top.values.as_ref().map_or_else(|| "(all others)".to_owned(), |values| safe(&values.join(", ")));
+        writeln!(text, "  {values:<45}{:>13} {:>41.3}", format!("{:.1}/s", top.offered), top.ratio)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use headworks_agent::Clock;
 use headworks_core::children::ChildId;
 use headworks_core::message::{Hello, Report};
+use headworks_core::node::Node;
 use headworks_core::units::Moment;
 use headworks_proto::wire;
 use tokio::sync::{mpsc, oneshot};

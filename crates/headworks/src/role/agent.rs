@@ -1,0 +1,137 @@
+//! The agent: decides requests for others, over HTTP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use headworks_agent::{Agent, Limiter, LimiterStats};
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::identity;
+use super::ports::Ports;
+use crate::admin::Admin;
+use crate::cli::{AgentArgs, Failure};
+use crate::front::HttpFront;
+use crate::serve;
+use crate::shutdown::{self, LINGER};
+use crate::status;
+
+/// What an agent is started with.
+pub(super) struct Settings {
+    pub(super) id: Option<String>,
+    pub(super) zone: String,
+    pub(super) region: String,
+    pub(super) hold: Duration,
+    pub(super) aggregators: Vec<String>,
+    pub(super) http: SocketAddr,
+    pub(super) http_unix: Option<PathBuf>,
+    pub(super) admin: SocketAddr,
+}
+
+/// An agent that runs.
+pub(super) struct AgentNode {
+    pub(super) limiter: Limiter,
+    pub(super) http: SocketAddr,
+    ports: Ports,
+    leaving: CancellationToken,
+    uplink: JoinHandle<()>,
+}
+
+/// `headworks agent`.
+pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
+    let stop = shutdown::on_signal()?;
+    let common = args.common;
+    let agent = AgentNode::start(Settings {
+        id: common.id,
+        zone: args.zone,
+        region: args.region,
+        hold: common.hold,
+        aggregators: args.aggregators,
+        http: args.http,
+        http_unix: args.http_unix,
+        admin: args.admin,
+    })
+    .await?;
+    stop.cancelled().await;
+    shutdown::within(common.grace, agent.drain(LINGER)).await;
+    Ok(())
+}
+
+impl AgentNode {
+    pub(super) async fn start(settings: Settings) -> Result<Self, Failure> {
+        let http_listener = serve::bind_tcp("agent --http", settings.http).await?;
+        let admin_listener = serve::bind_tcp("agent --admin", settings.admin).await?;
+        let unix = settings.http_unix.map(|path| serve::bind_unix("agent --http-unix", &path)).transpose()?;
+        let http = http_listener.tcp_address()?;
+        let node = settings.id.unwrap_or_else(|| identity::default_id("agent"));
+        let agent = Agent::builder(node.clone(), settings.zone)
+            .region(settings.region)
+            .aggregators(settings.aggregators)
+            .hold(settings.hold)
+            .build();
+        let limiter = agent.limiter();
+        let ports = Ports::new("agent");
+        let front = HttpFront::new(limiter.clone(), ports.readiness());
+        ports.service("http", http_listener, front.clone());
+        if let Some(unix) = unix {
+            ports.service("http-unix", unix, front);
+        }
+        let sampler = Sampler::start(limiter.clone(), &ports);
+        let answers = Admin::new(ports.readiness(), move || {
+            let status = sampler.status(&node);
+            async move { Some(status) }
+        });
+        ports.routes("admin", admin_listener, answers.routes());
+        let leaving = CancellationToken::new();
+        let uplink = tokio::spawn(agent.run(leaving.clone()));
+        ports.set_ready(true);
+        Ok(Self { limiter, http, ports, leaving, uplink })
+    }
+
+    /// Not ready for `linger`, while requests are still answered; then no more of them, the last report, and closed.
+    pub(super) async fn drain(self, linger: Duration) {
+        self.ports.set_ready(false);
+        sleep(linger).await;
+        self.ports.close().await;
+        self.leaving.cancel();
+        let _ = self.uplink.await;
+    }
+}
+
+/// Remembers an agent's counts of a second or two ago, so that rates can be told.
+#[derive(Clone)]
+struct Sampler {
+    limiter: Limiter,
+    /// The last two samples, the older first.
+    samples: Arc<Mutex<[(Instant, LimiterStats); 2]>>,
+}
+
+impl Sampler {
+    fn start(limiter: Limiter, ports: &Ports) -> Self {
+        let first = (Instant::now(), limiter.stats());
+        let sampler = Self { limiter, samples: Arc::new(Mutex::new([first.clone(), first])) };
+        let (sampling, closing) = (sampler.clone(), ports.closing());
+        ports.spawn(async move {
+            let mut second = interval(Duration::from_secs(1));
+            second.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            while closing.run_until_cancelled(second.tick()).await.is_some() {
+                sampling.sample();
+            }
+        });
+        sampler
+    }
+
+    fn sample(&self) {
+        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.swap(0, 1);
+        samples[1] = (Instant::now(), self.limiter.stats());
+    }
+
+    fn status(&self, node: &str) -> status::NodeStatus {
+        let (then, before) = self.samples.lock().unwrap_or_else(PoisonError::into_inner)[0].clone();
+        status::of_agent(node, &before, &self.limiter.stats(), then.elapsed().as_secs_f64())
+    }
+}

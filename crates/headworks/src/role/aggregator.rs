@@ -1,0 +1,119 @@
+//! The aggregator: sums its zone's agents, passes plans on.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use headworks_agent::{Clock, uplink};
+use headworks_core::zone::Zone;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::identity;
+use super::ports::{Ports, bind_tree};
+use crate::admin::Admin;
+use crate::cli::{AggregatorArgs, Failure};
+use crate::serve;
+use crate::shutdown::{self, LINGER};
+use crate::status;
+use crate::tree::{self, Handle, ZoneSeat};
+
+/// How long the last report may take to reach the controllers.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What an aggregator is started with.
+pub(super) struct Settings {
+    pub(super) id: Option<String>,
+    pub(super) zone: String,
+    pub(super) region: String,
+    pub(super) hold: Duration,
+    pub(super) listen: SocketAddr,
+    pub(super) admin: SocketAddr,
+    pub(super) controllers: Vec<String>,
+}
+
+/// An aggregator that runs.
+pub(super) struct Aggregator {
+    pub(super) tree: SocketAddr,
+    handle: Handle<ZoneSeat>,
+    ports: Ports,
+    leaving: CancellationToken,
+    uplinks: TaskTracker,
+}
+
+/// `headworks aggregator`.
+pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
+    let stop = shutdown::on_signal()?;
+    let common = args.common;
+    let aggregator = Aggregator::start(Settings {
+        id: common.id,
+        zone: args.zone,
+        region: args.region,
+        hold: common.hold,
+        listen: args.listen,
+        admin: args.admin,
+        controllers: args.controllers,
+    })
+    .await?;
+    stop.cancelled().await;
+    shutdown::within(common.grace, aggregator.drain(LINGER)).await;
+    Ok(())
+}
+
+impl Aggregator {
+    pub(super) async fn start(settings: Settings) -> Result<Self, Failure> {
+        let tree_listener = bind_tree("aggregator --listen", settings.listen).await?;
+        let admin_listener = serve::bind_tcp("aggregator --admin", settings.admin).await?;
+        let tree = tree_listener.local_addr()?;
+        let identity = identity::of(settings.id, "aggregator", &settings.zone, &settings.region);
+        let clock = Clock::new();
+        let controllers = settings.controllers.len();
+        let zone = Zone::new(identity, controllers, settings.hold, clock.now());
+        let handle = tree::start("zone", ZoneSeat::new(zone, controllers), clock)?;
+        let ports = Ports::new("aggregator");
+        let asked = handle.clone();
+        let answers = Admin::new(ports.readiness(), move || {
+            let asked = asked.clone();
+            async move { asked.ask(status::of_zone).await }
+        });
+        ports.tree(tree_listener, handle.clone())?;
+        ports.routes("admin", admin_listener, answers.routes());
+        let (leaving, uplinks) = (CancellationToken::new(), TaskTracker::new());
+        attach(&settings.controllers, &handle, &ports, &leaving, &uplinks);
+        ports.set_ready(true);
+        Ok(Self { tree, handle, ports, leaving, uplinks })
+    }
+
+    /// Not ready for `linger`; then the last report, a goodbye, and all closed.
+    pub(super) async fn drain(self, linger: Duration) {
+        self.ports.set_ready(false);
+        sleep(linger).await;
+        self.leaving.cancel();
+        self.handle.leave().await;
+        self.uplinks.close();
+        let _ = timeout(FAREWELL, self.uplinks.wait()).await;
+        self.ports.close().await;
+    }
+}
+
+/// One uplink to each controller; all of them speak to the owner of the zone.
+fn attach(
+    controllers: &[String],
+    handle: &Handle<ZoneSeat>,
+    ports: &Ports,
+    leaving: &CancellationToken,
+    uplinks: &TaskTracker,
+) {
+    let (events, mut inbox) = mpsc::channel(64);
+    for (link, controller) in controllers.iter().enumerate() {
+        let target = vec![controller.clone()];
+        uplinks.spawn(uplink::keep_attached(link, target, events.clone(), leaving.clone()));
+    }
+    let handle = handle.clone();
+    ports.spawn(async move {
+        while let Some(event) = inbox.recv().await {
+            handle.own(event).await;
+        }
+    });
+}

@@ -1,0 +1,103 @@
+//! The controller: computes the fleet's headrooms from a limits file.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use headworks_agent::Clock;
+use headworks_core::fleet::Fleet;
+use headworks_core::limits::LimitSet;
+use tokio::time::sleep;
+
+use super::identity;
+use super::ports::{Ports, bind_tree};
+use crate::admin::Admin;
+use crate::cli::{ControllerArgs, Failure};
+use crate::limits_file::{self, Content};
+use crate::serve;
+use crate::shutdown::{self, LINGER};
+use crate::status;
+use crate::tree::{self, FleetSeat, Handle};
+
+/// What a controller is started with.
+pub(super) struct Settings {
+    pub(super) id: Option<String>,
+    pub(super) hold: Duration,
+    pub(super) listen: SocketAddr,
+    pub(super) admin: SocketAddr,
+}
+
+/// A controller that runs.
+pub(super) struct Controller {
+    pub(super) handle: Handle<FleetSeat>,
+    pub(super) tree: SocketAddr,
+    pub(super) admin: SocketAddr,
+    ports: Ports,
+    load_errors: Arc<AtomicU64>,
+}
+
+/// `headworks controller`.
+pub(crate) async fn run(args: ControllerArgs) -> Result<(), Failure> {
+    let content = limits_file::read(&args.limits)?;
+    let limits = Arc::new(content.parse()?);
+    let stop = shutdown::on_signal()?;
+    let common = args.common;
+    let settings = Settings { id: common.id, hold: common.hold, listen: args.listen, admin: args.admin };
+    let controller = Controller::start(settings, limits).await?;
+    controller.follow(args.limits, content);
+    stop.cancelled().await;
+    shutdown::within(common.grace, controller.drain(LINGER)).await;
+    Ok(())
+}
+
+impl Controller {
+    pub(super) async fn start(settings: Settings, limits: Arc<LimitSet>) -> Result<Self, Failure> {
+        let tree_listener = bind_tree("controller --listen", settings.listen).await?;
+        let admin_listener = serve::bind_tcp("controller --admin", settings.admin).await?;
+        let (tree, admin) = (tree_listener.local_addr()?, admin_listener.tcp_address()?);
+        let identity = identity::of(settings.id, "controller", "", "");
+        let clock = Clock::new();
+        let fleet = Fleet::new(&identity, limits, settings.hold, clock.now());
+        let handle = tree::start("fleet", FleetSeat::new(fleet), clock)?;
+        let ports = Ports::new("controller");
+        let load_errors = Arc::new(AtomicU64::new(0));
+        let (asked, errors) = (handle.clone(), load_errors.clone());
+        let answers = Admin::new(ports.readiness(), move || {
+            let (asked, errors) = (asked.clone(), errors.load(Relaxed));
+            async move {
+                let status = asked.ask(status::of_fleet).await?;
+                Some(status::NodeStatus { limits_load_errors: errors, ..status })
+            }
+        });
+        ports.tree(tree_listener, handle.clone())?;
+        ports.routes("admin", admin_listener, answers.routes());
+        ports.set_ready(true);
+        Ok(Self { handle, tree, admin, ports, load_errors })
+    }
+
+    /// Follows the limits file: what is good comes into force, what is bad changes nothing but a counter.
+    pub(super) fn follow(&self, path: PathBuf, content: Content) {
+        let (handle, errors) = (self.handle.clone(), self.load_errors.clone());
+        self.ports.spawn(limits_file::watch(path, content, self.ports.closing(), async move |loaded| {
+            match loaded {
+                Ok(limits) => handle.own(limits).await,
+                Err(error) => {
+                    errors.fetch_add(1, Relaxed);
+                    for line in error.to_string().lines() {
+                        tracing::error!("limits refused, the old ones stay: {line}");
+                    }
+                }
+            }
+        }));
+    }
+
+    /// Not ready for `linger`, then closed.
+    pub(super) async fn drain(self, linger: Duration) {
+        self.ports.set_ready(false);
+        sleep(linger).await;
+        self.handle.leave().await;
+        self.ports.close().await;
+    }
+}

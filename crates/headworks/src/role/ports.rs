@@ -1,0 +1,108 @@
+//! The listeners of a node: opened together, drained together.
+
+use std::convert::Infallible;
+
+use axum::{BoxError, Router};
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use hyper::service::Service;
+use hyper::{Request, Response};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::cli::Failure;
+use crate::serve::{self, Bounds, Listener};
+use crate::tree::{self, Handle, Seat};
+
+/// What a node serves, and whether it is ready.
+pub(crate) struct Ports {
+    role: &'static str,
+    ready: watch::Sender<bool>,
+    closing: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Ports {
+    /// No listeners yet, and not ready.
+    pub(super) fn new(role: &'static str) -> Self {
+        Self {
+            role,
+            ready: watch::Sender::new(false),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Whether the node is ready, for those who are asked.
+    pub(super) fn readiness(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
+    }
+
+    /// Cancelled when the ports close.
+    pub(super) fn closing(&self) -> CancellationToken {
+        self.closing.clone()
+    }
+
+    /// Runs a task that ends when the ports close.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
+    }
+
+    /// Serves routes on a listener.
+    pub(super) fn routes(&self, what: &str, listener: Listener, routes: Router) {
+        self.announce(what, &listener.to_string());
+        self.spawn(serve::run(listener, routes, Bounds::default(), self.closing()));
+    }
+
+    /// Serves a service that routes by itself.
+    pub(super) fn service<S, B>(&self, what: &str, listener: Listener, service: S)
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+        S::Future: Send,
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        self.announce(what, &listener.to_string());
+        self.spawn(serve::run_service(listener, service, Bounds::default(), self.closing()));
+    }
+
+    /// Serves the children of a parent.
+    pub(super) fn tree<S: Seat>(&self, listener: TcpListener, handle: Handle<S>) -> Result<(), Failure> {
+        self.announce("tree", &listener.local_addr()?.to_string());
+        let closing = self.closing();
+        self.spawn(async move {
+            if let Err(error) = tree::serve(listener, handle, closing).await {
+                tracing::error!(%error, "children are no longer served");
+            }
+        });
+        Ok(())
+    }
+
+    fn announce(&self, what: &str, address: &str) {
+        tracing::info!(role = self.role, what, address, "listening");
+    }
+
+    /// Whether the node is ready from now on.
+    pub(super) fn set_ready(&self, ready: bool) {
+        self.ready.send_replace(ready);
+    }
+
+    /// Stops accepting, and waits until what is under way has ended.
+    pub(super) async fn close(self) {
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// The TCP listener that a gRPC server takes.
+pub(super) async fn bind_tree(
+    flag: &'static str,
+    address: std::net::SocketAddr,
+) -> Result<TcpListener, Failure> {
+    match serve::bind_tcp(flag, address).await? {
+        Listener::Tcp(listener) => Ok(listener),
+        Listener::Unix(_) => Err(Failure::Failed(format!("{flag} is bound to a Unix socket"))),
+    }
+}

@@ -1,0 +1,135 @@
+//! What goes wrong at the start: named, with what to do, with the right exit code, at once.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use crate::LIMIT_400;
+use crate::harness::{LimitsFile, Process};
+
+/// Nobody waits longer for an error.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// Runs a command line, and checks its exit code, and that all these texts are on standard error.
+#[track_caller]
+fn fails(args: &[&str], code: i32, told: &[&str]) {
+    let ended = Process::run(args, AT_ONCE);
+    let (status, stderr) = (ended.status, &ended.stderr);
+    assert_eq!(status.code(), Some(code), "headworks {args:?} said\n{stderr}");
+    for text in told {
+        assert!(stderr.contains(text), "headworks {args:?} does not say {text:?}, but\n{stderr}");
+    }
+    assert!(ended.stdout.is_empty(), "errors belong on stderr; stdout has\n{}", ended.stdout);
+}
+
+#[test]
+fn wrong_usage_is_named_and_exits_with_64() {
+    let table: [(&[&str], &[&str]); 13] = [
+        (&[], &["Usage"]),
+        (&["controler"], &["controler", "controller"]),
+        (&["agent", "--zone", "a"], &["--aggregators"]),
+        (&["agent", "--aggregators", "http://127.0.0.1:7100"], &["--zone"]),
+        (
+            &["agent", "--zone", "a", "--aggregators", "localhost:7100"],
+            &["--aggregators", "http://host:port"],
+        ),
+        (&["agent", "--zone", "a", "--aggregators", "http://h:1", "--http", "8100"], &["--http", "8100"]),
+        (
+            &["aggregator", "--zone", "a", "--controllers", "ftp://h:1"],
+            &["--controllers", "http://host:port"],
+        ),
+        (&["controller"], &["--limits"]),
+        (&["controller", "--limits", "x", "--hold", "5"], &["--hold", "5"]),
+        (&["controller", "--limits", "x", "--houl", "5s"], &["--houl"]),
+        (&["load", "--key", "K", "--rps", "0"], &["--rps"]),
+        (&["status", "--admin", "127.0.0.1"], &["--admin"]),
+        (&["--log", "a=b=c", "status"], &["--log"]),
+    ];
+    for (args, told) in table {
+        fails(args, 64, told);
+    }
+}
+
+#[test]
+fn load_is_not_sent_to_other_machines_by_accident() {
+    fails(&["load", "--key", "K", "--target", "http://192.0.2.1:8100"], 64, &["192.0.2.1", "--allow-remote"]);
+}
+
+#[test]
+fn a_peer_that_is_away_is_a_failure_but_no_wrong_usage() {
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{unused}");
+    fails(&["status", "--admin", &url], 1, &[&url]);
+}
+
+#[test]
+fn help_and_version_go_to_stdout() {
+    for args in [["--help"], ["--version"], ["help"]] {
+        let ended = Process::run(args, AT_ONCE);
+        assert!(ended.status.success() && ended.stdout.contains("headworks"), "{args:?}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn unreadable_limits_exit_with_64() {
+    let missing = "/nonexistent/limits.yaml";
+    for command in [&["controller", "--limits", missing] as &[&str], &["limits", "check", missing]] {
+        fails(command, 64, &[missing, "No such file"]);
+    }
+    fails(&["dev", "--limits", missing], 64, &[missing]);
+    let folder = tempfile::tempdir().unwrap();
+    fails(&["controller", "--limits", &folder.path().display().to_string()], 64, &["no .yaml file"]);
+}
+
+#[test]
+fn every_fault_of_a_limits_file_is_named_with_file_line_and_path() {
+    let file = LimitsFile::new(
+        "limits:\n  - {name: a, rate: 400/fortnight}\n  - {name: b, rat: 5/second}\n  - {name: a, rate: 5/second}\n",
+    );
+    let path = file.path().display().to_string();
+    let [rate, typo, twice] = [(2, "limits[0].rate:"), (3, "limits[1]"), (4, "limits[2].name:")];
+    let commands: [&[&str]; 3] =
+        [&["controller", "--limits", &path], &["dev", "--limits", &path], &["limits", "check", &path]];
+    for command in commands {
+        let ended = Process::run(command, AT_ONCE);
+        assert_eq!(ended.status.code(), Some(64), "{command:?} said\n{}", ended.stderr);
+        for (line, place) in [rate, typo, twice] {
+            let start = format!("{path}:{line}:");
+            let found = ended.stderr.lines().any(|told| told.starts_with(&start) && told.contains(place));
+            assert!(found, "{command:?} has no line `{start}COLUMN: {place} …`, but\n{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn good_limits_pass_the_check() {
+    let file = LimitsFile::new(LIMIT_400);
+    let path = file.path().display().to_string();
+    let ended = Process::run(["limits", "check", &path], AT_ONCE);
+    assert!(ended.status.success() && ended.stdout.contains("1 limit"), "{}{}", ended.stdout, ended.stderr);
+}
+
+#[test]
+fn a_port_in_use_is_named_with_its_flag_and_cause() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().to_string();
+    let file = LimitsFile::new(LIMIT_400);
+    let limits = file.path().display().to_string();
+    let free = "127.0.0.1:0";
+    let controller = ["controller", "--limits", &limits];
+    let aggregator = ["aggregator", "--zone", "a", "--controllers", "http://127.0.0.1:1"];
+    let agent = ["agent", "--zone", "a", "--aggregators", "http://127.0.0.1:1"];
+    let table: [(&[&str], &str, &str); 8] = [
+        (&controller, "--listen", "--admin"),
+        (&controller, "--admin", "--listen"),
+        (&aggregator, "--listen", "--admin"),
+        (&aggregator, "--admin", "--listen"),
+        (&agent, "--http", "--admin"),
+        (&agent, "--admin", "--http"),
+        (&["dev"], "--http", "--admin"),
+        (&["dev"], "--admin", "--http"),
+    ];
+    for (role, flag, other) in table {
+        let args = [role, &[flag, &port, other, free]].concat();
+        fails(&args, 1, &[flag, &port, "Address already in use"]);
+    }
+}

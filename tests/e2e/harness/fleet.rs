@@ -1,0 +1,110 @@
+//! A fleet of separate processes on loopback: a controller, an aggregator in each zone, agents below it.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::limits::LimitsFile;
+use super::load::{Load, Loads};
+use super::node::Node;
+use super::wait::eventually;
+
+/// How long a fleet may take to stand.
+const SETTLE: Duration = Duration::from_secs(15);
+
+/// What a fleet is made of.
+pub(crate) struct FleetPlan {
+    limits: String,
+    zones: Vec<(&'static str, usize)>,
+    hold: &'static str,
+}
+
+/// A running fleet; all of it is killed when dropped.
+pub(crate) struct Fleet {
+    pub(crate) agents: Vec<Node>,
+    pub(crate) aggregators: Vec<Node>,
+    pub(crate) controller: Node,
+    pub(crate) limits: LimitsFile,
+    /// Holds the agents' Unix sockets.
+    sockets: TempDir,
+}
+
+impl FleetPlan {
+    /// Zones a and b with two agents each, held to these limits.
+    pub(crate) fn new(limits: &str) -> Self {
+        Self { limits: limits.to_owned(), zones: vec![("a", 2), ("b", 2)], hold: "60s" }
+    }
+
+    /// How long every node goes on alone.
+    pub(crate) fn hold(mut self, hold: &'static str) -> Self {
+        self.hold = hold;
+        self
+    }
+
+    /// Other zones, each with its number of agents.
+    pub(crate) fn zones(mut self, zones: &[(&'static str, usize)]) -> Self {
+        self.zones = zones.to_vec();
+        self
+    }
+
+    /// Starts it, and waits until every agent has a plan.
+    #[track_caller]
+    pub(crate) fn start(&self) -> Fleet {
+        let (limits, sockets) = (LimitsFile::new(&self.limits), tempfile::tempdir().unwrap());
+        let path = limits.path().display().to_string();
+        let controller = Node::start("controller", "controller", &self.args(&["--limits", &path]));
+        let mut fleet = Fleet { agents: Vec::new(), aggregators: Vec::new(), controller, limits, sockets };
+        self.zones.iter().for_each(|(zone, agents)| self.start_zone(&mut fleet, zone, *agents));
+        fleet.stands();
+        fleet
+    }
+
+    fn start_zone(&self, fleet: &mut Fleet, zone: &str, agents: usize) {
+        let controllers = fleet.controller.url("tree");
+        let args = self.args(&["--zone", zone, "--controllers", &controllers]);
+        let aggregator = Node::start("aggregator", &format!("aggregator-{zone}"), &args);
+        for number in 1..=agents {
+            let (id, parents) = (format!("agent-{zone}{number}"), aggregator.url("tree"));
+            let socket = fleet.sockets.path().join(format!("{id}.sock")).display().to_string();
+            let args = self.args(&["--zone", zone, "--aggregators", &parents, "--http-unix", &socket]);
+            fleet.agents.push(Node::start("agent", &id, &args));
+        }
+        fleet.aggregators.push(aggregator);
+    }
+
+    fn args(&self, own: &[&str]) -> Vec<String> {
+        own.iter().chain(&["--hold", self.hold]).map(|arg| (*arg).to_owned()).collect()
+    }
+}
+
+impl Fleet {
+    /// Waits until the controller hears every agent, and every agent has a fresh plan.
+    #[track_caller]
+    pub(crate) fn stands(&self) {
+        let agents = self.agents.len() as u64;
+        eventually("the controller hears all agents", SETTLE, || {
+            let heard = self.controller.try_status().map_or(0, |status| status.agents());
+            (heard != agents).then(|| format!("{heard} of {agents}"))
+        });
+        eventually("all agents have a fresh plan", SETTLE, || {
+            let states: Vec<String> = self.agents.iter().map(state_of).collect();
+            states.iter().any(|state| state != "fresh").then(|| format!("{states:?}"))
+        });
+    }
+
+    /// Loads each agent at its rate, on the one bucket that the simple tests use.
+    pub(crate) fn load(&self, rates: &[f64], duration: Duration) -> Loads {
+        assert_eq!(rates.len(), self.agents.len());
+        let loads = self.agents.iter().zip(rates).map(|(agent, rps)| Load::new(&agent.url("http"), *rps));
+        Loads::start(&loads.collect::<Vec<_>>(), duration)
+    }
+
+    /// Every node, from the top.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        std::iter::once(&self.controller).chain(&self.aggregators).chain(&self.agents)
+    }
+}
+
+fn state_of(agent: &Node) -> String {
+    agent.try_status().map_or_else(|| "away".to_owned(), |status| status.state().to_owned())
+}

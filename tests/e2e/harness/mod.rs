@@ -1,0 +1,24 @@
+//! What the tests are told in: a fleet of real processes, load on it, and what it says about itself.
+
+mod figures;
+mod fleet;
+mod http;
+mod limits;
+mod load;
+mod log;
+mod metrics;
+mod node;
+mod process;
+mod status;
+mod tally;
+mod wait;
+
+pub(crate) use figures::{Figure, fraction};
+pub(crate) use fleet::{Fleet, FleetPlan};
+pub(crate) use http::get_unix;
+pub(crate) use limits::LimitsFile;
+pub(crate) use load::{Load, Loads};
+pub(crate) use node::Node;
+pub(crate) use process::Process;
+pub(crate) use tally::Tally;
+pub(crate) use wait::{eventually, sleep_until};

@@ -1,0 +1,98 @@
+//! A process of the program under test, and what it wrote.
+
+use std::ffi::OsStr;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::log::Log;
+use super::wait::within;
+
+/// A running `headworks`. Killed when dropped; when the test has failed, the drop shows what it wrote last.
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    pub(crate) stdout: Log,
+    pub(crate) stderr: Log,
+}
+
+/// How a process ended, and what it wrote.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Process {
+    /// Starts `headworks` with these arguments; `name` is what failures call it.
+    pub(crate) fn start<A: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = A>) -> Self {
+        let mut child = command(args).spawn().unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        let stdout = Log::follow(child.stdout.take().unwrap());
+        let stderr = Log::follow(child.stderr.take().unwrap());
+        Self { name: name.to_owned(), child, stdout, stderr }
+    }
+
+    /// Runs `headworks` to its end, which has to come within `limit`.
+    #[track_caller]
+    pub(crate) fn run<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, limit: Duration) -> Ended {
+        let mut process = Self::start("headworks", args);
+        let status = process.wait(limit);
+        Ended { status, stdout: process.stdout.whole(), stderr: process.stderr.whole() }
+    }
+
+    /// Sends a signal by its name, such as `TERM`.
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.child.id();
+        let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status().unwrap();
+        assert!(sent.success(), "cannot send {signal} to {}", self.name);
+    }
+
+    /// Ends it at once, as the kernel would for want of memory.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
+    /// Waits for its end, at most `limit`.
+    #[track_caller]
+    pub(crate) fn wait(&mut self, limit: Duration) -> ExitStatus {
+        let ended = within(limit, || self.ended());
+        ended.unwrap_or_else(|| panic!("{} still runs after {limit:?}", self.name))
+    }
+
+    /// Waits for the line that says where `what` listens.
+    #[track_caller]
+    pub(crate) fn address_of(&mut self, what: &str) -> String {
+        let found = within(Duration::from_secs(10), || match self.stderr.address_of(what) {
+            Some(address) => Some(Some(address)),
+            None => self.ended().map(|_| None),
+        });
+        found.flatten().unwrap_or_else(|| panic!("{} did not say where its {what} listens", self.name))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let ended = self.ended();
+        self.kill();
+        if thread::panicking() {
+            let ended = ended.map_or_else(|| "was running".to_owned(), |status| status.to_string());
+            eprintln!("--- {} ({ended}) wrote last:\n{}", self.name, self.stderr.tail());
+        }
+    }
+}
+
+/// With no `HEADWORKS_…` variable of whoever runs the tests, and with nothing to read.
+fn command<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headworks"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HEADWORKS_"))
+    {
+        command.env_remove(name);
+    }
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
