@@ -7,23 +7,28 @@ use std::time::{Duration, Instant};
 use crate::LIMIT_400;
 use crate::harness::{Fleet, FleetPlan, Node, eventually, sleep_until};
 
-/// The default grace period, and a little for a machine that is busy.
-const GRACE: Duration = Duration::from_secs(10);
+/// What the nodes are given, and a second more for a machine that is busy.
+const GRACE: &str = "4s";
+const GRACE_IS_OVER: Duration = Duration::from_secs(5);
+
+/// A node that nobody keeps needs no grace: a second in which others notice, and the rest.
+const PROMPT: Duration = Duration::from_secs(3);
+
+fn fleet() -> Fleet {
+    FleetPlan::new(LIMIT_400).zones(&[("a", 1)]).grace(GRACE).start()
+}
 
 /// Where a node tells whether it is ready.
-fn ports(node: &Node) -> Vec<&'static str> {
-    if node.id.starts_with("agent") { vec!["http", "admin"] } else { vec!["admin"] }
+fn ports(node: &Node) -> &'static [&'static str] {
+    if node.id.starts_with("agent") { &["http", "admin"] } else { &["admin"] }
 }
 
 /// Asks a node to end: it says that it is not ready before it goes, and exits with 0 in time.
 #[track_caller]
-fn drains(node: &mut Node) {
+fn drains(node: &mut Node, limit: Duration) {
     for port in ports(node) {
         assert_eq!(node.get(port, "/readyz").unwrap().status, 200, "{} {port}", node.id);
     }
-    // A client that never finishes its request must not keep the node.
-    let mut idle = TcpStream::connect(node.address("admin")).unwrap();
-    idle.write_all(b"GET /readyz HTTP/1.1\r\n").unwrap();
     let asked = Instant::now();
     node.process.signal("TERM");
     for port in ports(node) {
@@ -34,8 +39,15 @@ fn drains(node: &mut Node) {
             }
         });
     }
-    let status = node.process.wait(GRACE);
+    let status = node.process.wait(limit);
     assert_eq!(status.code(), Some(0), "{} after {:?}", node.id, asked.elapsed());
+}
+
+/// A client that began a request and never ends it.
+fn stuck_client(node: &Node, port: &str) -> TcpStream {
+    let mut client = TcpStream::connect(node.address(port)).unwrap();
+    client.write_all(b"GET /readyz HTTP/1.1\r\n").unwrap();
+    client
 }
 
 fn offered(node: &Node) -> f64 {
@@ -50,31 +62,55 @@ fn ask(fleet: &Fleet, times: usize) {
 }
 
 #[test]
-fn every_role_ends_in_time_from_the_leaves_to_the_root() {
-    let mut fleet = FleetPlan::new(LIMIT_400).zones(&[("a", 1)]).start();
-    drains(&mut fleet.agents[0]);
-    drains(&mut fleet.aggregators[0]);
-    drains(&mut fleet.controller);
+fn every_role_ends_promptly_from_the_leaves_to_the_root() {
+    let mut fleet = fleet();
+    drains(&mut fleet.agents[0], PROMPT);
+    drains(&mut fleet.aggregators[0], PROMPT);
+    drains(&mut fleet.controller, PROMPT);
 }
 
 #[test]
-fn every_role_ends_in_time_while_its_children_are_attached() {
-    let mut fleet = FleetPlan::new(LIMIT_400).zones(&[("a", 1)]).start();
-    drains(&mut fleet.controller);
-    drains(&mut fleet.aggregators[0]);
-    drains(&mut fleet.agents[0]);
+fn every_role_ends_promptly_while_its_children_are_attached() {
+    let mut fleet = fleet();
+    drains(&mut fleet.controller, PROMPT);
+    drains(&mut fleet.aggregators[0], PROMPT);
+    drains(&mut fleet.agents[0], PROMPT);
+}
+
+#[test]
+fn a_client_that_never_ends_its_request_keeps_no_node_beyond_the_grace_period() {
+    let mut fleet = fleet();
+    let _stuck = stuck_client(&fleet.agents[0], "http");
+    drains(&mut fleet.agents[0], GRACE_IS_OVER);
+    let _stuck = stuck_client(&fleet.aggregators[0], "tree");
+    drains(&mut fleet.aggregators[0], GRACE_IS_OVER);
+    let _stuck = stuck_client(&fleet.controller, "admin");
+    drains(&mut fleet.controller, GRACE_IS_OVER);
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let mut fleet = fleet();
+    let agent = &mut fleet.agents[0];
+    agent.process.signal("TERM");
+    eventually("it says that it shuts down", PROMPT, || {
+        (agent.says("shutting down") == 0).then(|| "not yet".to_owned())
+    });
+    agent.process.signal("TERM");
+    let status = agent.process.wait(Duration::from_millis(500));
+    assert_eq!(status.code(), Some(1));
 }
 
 #[test]
 fn the_last_report_of_an_agent_is_heard_up_to_the_controller() {
-    let mut fleet = FleetPlan::new(LIMIT_400).zones(&[("a", 1)]).start();
+    let mut fleet = fleet();
     ask(&fleet, 37);
     fleet.agents[0].process.signal("TERM");
     let asked = Instant::now();
     // Still served while others notice that it is not ready; these are counted too.
     sleep_until(asked + Duration::from_millis(500));
     ask(&fleet, 5);
-    assert_eq!(fleet.agents[0].process.wait(GRACE).code(), Some(0));
+    assert_eq!(fleet.agents[0].process.wait(GRACE_IS_OVER).code(), Some(0));
     for node in [&fleet.aggregators[0], &fleet.controller] {
         eventually("all 42 requests are heard", Duration::from_secs(3), || {
             let heard = offered(node);

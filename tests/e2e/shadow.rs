@@ -1,50 +1,51 @@
-//! A limit in shadow counts what it would drop, and drops nothing.
+//! Shadow: a limit that is watched but not enforced tells what it would have done.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::harness::{Fleet, assert_within_percent};
+use crate::harness::{Figure, Fleet, FleetPlan, Tally, sleep_until};
 
-const SHADOW: &str =
-    "limits:\n  - {name: checkout, match: {service: checkout}, rate: 400/second, mode: shadow}\n";
-const RATE: f64 = 400.0;
+const SHADOW: &str = "
+limits:
+  - {name: checkout, match: {service: checkout}, rate: 400/second, mode: shadow}
+";
 
-/// Counts of all agents at one moment.
-struct Counted {
-    at: Instant,
-    offered: f64,
-    would_drop: f64,
-}
+/// The same limit watched and enforced. The watched one comes first, so both are offered the same.
+const BOTH: &str = "
+limits:
+  - {name: watched, match: {service: checkout}, rate: 400/second, order: 1, mode: shadow}
+  - {name: enforced, match: {service: checkout}, rate: 400/second, order: 2}
+";
 
-impl Counted {
-    fn by(fleet: &Fleet) -> Self {
-        let offered = fleet.sum("headworks_offered_total", "checkout");
-        Self { at: Instant::now(), offered, would_drop: fleet.sum("headworks_would_drop_total", "checkout") }
-    }
+/// A counter of one limit, over all agents.
+fn counted(fleet: &Fleet, metric: &str, limit: &str) -> f64 {
+    fleet.agents.iter().map(|agent| agent.scrape().of_limit(metric, limit)).sum()
 }
 
 #[test]
-fn a_limit_in_shadow_drops_nothing_and_counts_what_it_would() {
-    let fleet = Fleet::start(SHADOW);
-    let traffic = fleet.checkouts(&[150; 4], Duration::from_secs(22));
-    traffic.wait_until(5.0);
-    let before = Counted::by(&fleet);
-    traffic.wait_until(21.0);
-    let after = Counted::by(&fleet);
-    let outcome = traffic.finish();
-
-    outcome.assert_unharmed();
-    assert!(outcome.0.iter().all(|client| client.denied == 0 && client.allowed == client.attempts));
-    let excess = after.offered - before.offered - RATE * (after.at - before.at).as_secs_f64();
-    assert_within_percent("counted as would drop", after.would_drop - before.would_drop, excess, 3.0);
-    assert_nothing_dropped(&fleet);
+fn drops_nothing_and_counts_what_it_would_have_dropped() {
+    let fleet = FleetPlan::new(SHADOW).start();
+    let loads = fleet.load(&[150.0; 4], Duration::from_secs(17));
+    let totals =
+        || ["headworks_offered_total", "headworks_would_drop_total"].map(|m| counted(&fleet, m, "checkout"));
+    sleep_until(loads.second(5));
+    let before = totals();
+    sleep_until(loads.second(16));
+    let after = totals();
+    let all = Tally::sum(&loads.finish());
+    all.has_no_errors();
+    assert_eq!(all.total.denied, 0, "shadow dropped requests\n{all}");
+    assert!(counted(&fleet, "headworks_dropped_total", "checkout").abs() < 0.5);
+    let part = (after[1] - before[1]) / (after[0] - before[0]);
+    Figure::new("part that would be dropped", part).is_about(1.0 / 3.0, 0.03);
 }
 
-fn assert_nothing_dropped(fleet: &Fleet) {
-    for node in fleet.nodes() {
-        let metrics = node.metrics();
-        let of = |name: &str| metrics.of_limit(name, "checkout");
-        assert_eq!(of("headworks_dropped_total"), 0.0, "{}", node.id);
-        assert_eq!(of("headworks_admitted_total"), of("headworks_offered_total"), "{}", node.id);
-        assert!(of("headworks_would_drop_total") > 0.0, "{} has counted nothing:\n{}", node.id, metrics.text);
-    }
+#[test]
+fn would_drop_what_the_same_limit_drops_when_enforced() {
+    let fleet = FleetPlan::new(BOTH).start();
+    let all = Tally::sum(&fleet.load(&[300.0, 200.0, 80.0, 20.0], Duration::from_secs(20)).finish());
+    all.has_no_errors();
+    Figure::new(&format!("admitted a second\n{all}\n"), all.rate(5..20)).is_about(400.0, 0.03);
+    let would_drop = counted(&fleet, "headworks_would_drop_total", "watched");
+    let dropped = counted(&fleet, "headworks_dropped_total", "enforced");
+    Figure::new("headworks_would_drop_total", would_drop).is_about(dropped, 0.03);
 }

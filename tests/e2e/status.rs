@@ -1,116 +1,64 @@
-//! `headworks status`: what a node sees.
+//! `headworks status`: what a node sees, for people and for programs.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Client, Fleet, Process, Traffic, assert_near, assert_within_percent};
+use crate::LIMIT_400;
+use crate::harness::{Figure, Fleet, FleetPlan, Node, Process, Tally, sleep_until};
 
-const LIMITS: &str = "limits:
-  - {name: checkout, match: {service: checkout}, rate: 400/second}
-  - {name: per-key, per: [key], rate: 1000/second, mode: shadow}
-  - {name: free, match: {service: free}, rate: unlimited}
-";
-
-fn limit<'s>(status: &'s Value, name: &str) -> &'s Value {
-    let limits = status["limits"].as_array().unwrap();
-    limits.iter().find(|limit| limit["name"] == name).unwrap_or_else(|| panic!("no {name} in {status}"))
+fn told(node: &Node, flags: &[&str]) -> String {
+    let url = node.url("admin");
+    let ended = Process::run([&["status", "--admin", &url], flags].concat(), Duration::from_secs(5));
+    assert!(ended.status.success(), "{}", ended.stderr);
+    ended.stdout
 }
 
-fn number(value: &Value, field: &str) -> f64 {
-    value[field].as_f64().unwrap_or_else(|| panic!("no number {field} in {value}"))
+fn json(node: &Node) -> Value {
+    serde_json::from_str(&told(node, &["--json"])).unwrap()
 }
 
-fn loaded(fleet: &Fleet) -> Traffic {
-    let client = |(number, agent): (usize, &crate::harness::Node)| Client {
-        targets: vec![agent.url("http")],
-        key: if number == 0 { "one" } else { "others" },
-        attributes: vec!["service=checkout".to_owned()],
-        rate: 150,
-    };
-    Traffic::start(fleet.agents.iter().enumerate().map(client), Duration::from_secs(8))
+fn table_names_everything(fleet: &Fleet) {
+    let text = told(&fleet.controller, &[]);
+    for part in ["controller", "fresh", "aggregator-a", "aggregator-b", "checkout", "400/s", "RATIO", "0.3"] {
+        assert!(text.contains(part), "the table lacks {part:?}\n{text}");
+    }
+    let text = told(&fleet.aggregators[0], &[]);
+    for part in ["aggregator-a", "agent-a1", "agent-a2", "checkout"] {
+        assert!(text.contains(part), "the table lacks {part:?}\n{text}");
+    }
+}
+
+fn json_has_the_nodes(fleet: &Fleet) {
+    let status = json(&fleet.controller);
+    let length = |name: &str| status[name].as_array().map_or(0, Vec::len);
+    assert_eq!((length("zones"), length("children")), (2, 2), "{status:#}");
+    let agents = status["zones"].as_array().unwrap().iter().map(|zone| zone["agents"].as_u64().unwrap());
+    assert_eq!(agents.sum::<u64>(), 4, "{status:#}");
+    assert_eq!((&status["tier"], &status["state"]), (&"controller".into(), &"fresh".into()), "{status:#}");
+    let agent = json(&fleet.agents[0]);
+    assert!(agent["plan_age_ms"].as_u64().unwrap() < 5_000, "{agent:#}");
+    assert_eq!(agent["limits_digest"], status["limits_digest"]);
+}
+
+fn json_has_the_figures(fleet: &Fleet) {
+    let status = json(&fleet.controller);
+    let figure =
+        |name: &str| status["limits"][0][name].as_f64().unwrap_or_else(|| panic!("no {name} in {status:#}"));
+    Figure::new("rate", figure("rate")).is_near(400.0, 0.0);
+    Figure::new("offered", figure("offered")).is_about(600.0, 0.05);
+    Figure::new("admitted", figure("admitted")).is_about(400.0, 0.05);
+    Figure::new("dropped", figure("dropped")).is_about(200.0, 0.10);
+    Figure::new("ratio", figure("ratio")).is_near(1.0 / 3.0, 0.02);
 }
 
 #[test]
-fn status_shows_zones_children_and_limits() {
-    let fleet = Fleet::start(LIMITS);
-    let traffic = loaded(&fleet);
-    traffic.wait_until(6.0);
-    assert_controller(&fleet.controller.status());
-    assert_aggregator(&fleet.aggregators[0].status());
-    assert_agent(&fleet.agents[0].status());
-    assert_table(&fleet);
-    traffic.finish().assert_unharmed();
-}
-
-fn assert_controller(status: &Value) {
-    assert_eq!((&status["node"], &status["tier"]), (&"controller".into(), &"controller".into()), "{status}");
-    assert!(status["version"].as_str().is_some_and(|version| !version.is_empty()), "{status}");
-    assert!(number(status, "plan_age_ms") < 2000.0, "{status}");
-    assert_eq!(number(status, "limits_generation"), 1.0, "{status}");
-    let zones: Vec<(&str, u64, u64)> = (status["zones"].as_array().unwrap().iter())
-        .map(|zone| {
-            (
-                zone["zone"].as_str().unwrap(),
-                zone["aggregators"].as_u64().unwrap(),
-                zone["agents"].as_u64().unwrap(),
-            )
-        })
-        .collect();
-    assert_eq!(zones, [("a", 1, 2), ("b", 1, 2)]);
-    assert_children(status, &["aggregator-a", "aggregator-b"]);
-    assert_checkout(status, 600.0);
-    assert_top(limit(status, "per-key"));
-    assert_eq!(limit(status, "per-key")["mode"], "shadow");
-    assert!(limit(status, "free")["rate"].is_null(), "unlimited is no number: {status}");
-}
-
-fn assert_aggregator(status: &Value) {
-    assert_eq!((&status["tier"], &status["state"]), (&"aggregator".into(), &"fresh".into()), "{status}");
-    assert_children(status, &["agent-a1", "agent-a2"]);
-    assert_checkout(status, 300.0);
-}
-
-fn assert_agent(status: &Value) {
-    assert_eq!((&status["tier"], &status["state"]), (&"agent".into(), &"fresh".into()), "{status}");
-    assert_children(status, &[]);
-    assert_checkout(status, 150.0);
-}
-
-fn assert_children(status: &Value, expected: &[&str]) {
-    let children = status["children"].as_array().unwrap();
-    let ids: Vec<&str> = children.iter().map(|child| child["node"].as_str().unwrap()).collect();
-    assert_eq!(ids, expected, "{status}");
-    for child in children {
-        assert!(number(child, "report_age_ms") < 3000.0, "reports come every second: {child}");
-    }
-}
-
-/// `offered` is what reaches this node.
-fn assert_checkout(status: &Value, offered: f64) {
-    let checkout = limit(status, "checkout");
-    assert_eq!(number(checkout, "rate"), 400.0);
-    assert_within_percent("offered", number(checkout, "offered"), offered, 8.0);
-    assert_within_percent("admitted", number(checkout, "admitted"), offered * 2.0 / 3.0, 8.0);
-    assert_within_percent("dropped", number(checkout, "dropped"), offered / 3.0, 8.0);
-    assert_near("ratio", number(checkout, "ratio"), 1.0 / 3.0, 0.02);
-}
-
-/// The pipeline puts the limit with a `per` key first, so it sees all that is offered.
-fn assert_top(per_key: &Value) {
-    assert_eq!(number(per_key, "buckets"), 2.0, "{per_key}");
-    let top = per_key["top"].as_array().unwrap();
-    assert_eq!((&top[0]["values"][0], &top[1]["values"][0]), (&"others".into(), &"one".into()), "{per_key}");
-    assert_within_percent("offered of the largest", number(&top[0], "offered"), 450.0, 8.0);
-    assert_within_percent("offered of the other", number(&top[1], "offered"), 150.0, 8.0);
-}
-
-fn assert_table(fleet: &Fleet) {
-    let mut table = Process::start("status", &["status", "--admin", &fleet.controller.url("admin")]);
-    assert_eq!(table.exit_code(Duration::from_secs(5)), 0, "{}", table.complaint());
-    let text = table.stdout.to_end().join("\n");
-    for word in ["checkout", "per-key", "free", "unlimited", "shadow", "aggregator-a", "aggregator-b", "400"]
-    {
-        assert!(text.contains(word), "the table should show {word}:\n{text}");
-    }
+fn tells_zones_children_and_the_figures_of_each_limit() {
+    let fleet = FleetPlan::new(LIMIT_400).start();
+    let loads = fleet.load(&[150.0; 4], Duration::from_secs(11));
+    sleep_until(loads.second(8));
+    table_names_everything(&fleet);
+    json_has_the_nodes(&fleet);
+    json_has_the_figures(&fleet);
+    Tally::sum(&loads.finish()).has_no_errors();
 }

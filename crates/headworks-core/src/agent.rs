@@ -13,7 +13,7 @@ use crate::link::{Due, Link};
 use crate::message::{BucketNumber, Hello, Incarnation, Plan, PlanEntry, Report, ReportEntry, Tier};
 use crate::meter::Meter;
 use crate::registry::Registry;
-use crate::significance::is_news;
+use crate::significance::{AT_A_LEAF, is_news};
 use crate::units::{Headroom, Moment};
 
 /// Most buckets of one agent, over all limits; each limit has its own `max_buckets` besides.
@@ -225,7 +225,7 @@ impl Agent {
     fn early_report(&mut self, now: Moment) -> Option<Report> {
         let elapsed = now.since(self.born);
         let has_news = |bucket: &Bucket| {
-            is_news(bucket.meter.expected(elapsed), bucket.meter.counted(bucket.counts.offered))
+            is_news(bucket.meter.expected(elapsed), bucket.meter.counted(bucket.counts.offered), AT_A_LEAF)
         };
         let any = self.buckets.iter().any(|(_, _, bucket)| has_news(bucket));
         any.then(|| self.build_report(now, false, |bucket, _| has_news(bucket)))

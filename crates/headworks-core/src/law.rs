@@ -5,8 +5,11 @@
 
 use crate::units::{Headroom, Rate};
 
-/// Weight of a new observation that chance explains. Smaller is smoother, and slower to follow a drift.
+/// Least weight of a new observation that chance explains. Smaller is smoother, and slower to follow a drift.
 const WEIGHT: f64 = 0.25;
+/// Intervals after a jump in which an observation replaces the mean: a jump is measured over a window that is short,
+/// or that began before it, and averaged with what follows it would be felt for ten seconds.
+const UNSETTLED: u8 = 2;
 /// Deviations within which a change is taken for noise. Beyond, it is taken at once: an average would double the
 /// time to settle.
 const NOISE: f64 = 3.0;
@@ -24,11 +27,13 @@ pub struct Demand {
     mean: f64,
     /// Variance of a second's count over its mean: 1 for a Poisson stream.
     dispersion: f64,
+    /// Intervals since the last jump, as far as they matter.
+    settled: u8,
 }
 
 impl Default for Demand {
     fn default() -> Self {
-        Self { mean: 0.0, dispersion: LEAST_DISPERSION }
+        Self { mean: 0.0, dispersion: LEAST_DISPERSION, settled: 0 }
     }
 }
 
@@ -42,20 +47,25 @@ impl Demand {
     /// which the rate was observed.
     #[must_use]
     pub fn settle(self, observed: f64, seconds: f64) -> Self {
-        let dispersion = self.measured_dispersion(observed, seconds);
-        let mean = if self.is_noise(observed, seconds) {
-            self.mean + WEIGHT * (observed - self.mean)
-        } else {
-            observed
-        };
-        Self { mean, dispersion }
+        if !self.is_noise(observed, seconds) {
+            let dispersion = self.measured_dispersion(observed, seconds);
+            return Self { mean: observed, dispersion, settled: 0 };
+        }
+        let settled = self.settled.saturating_add(1);
+        if settled <= UNSETTLED {
+            return Self { mean: observed, settled, ..self };
+        }
+        // The mean of all since the jump, until they are so many that a drift would be missed.
+        let weight = WEIGHT.max(1.0 / f64::from(settled - UNSETTLED + 1));
+        let mean = self.mean + weight * (observed - self.mean);
+        Self { mean, dispersion: self.measured_dispersion(observed, seconds), settled }
     }
 
     /// The step between two intervals: takes a change that noise does not explain, and nothing else, so that
     /// hearing the same twice changes nothing.
     #[must_use]
     pub fn jump(self, observed: f64, seconds: f64) -> Self {
-        if self.is_noise(observed, seconds) { self } else { Self { mean: observed, ..self } }
+        if self.is_noise(observed, seconds) { self } else { Self { mean: observed, settled: 0, ..self } }
     }
 
     fn is_noise(self, observed: f64, seconds: f64) -> bool {

@@ -6,6 +6,10 @@ use std::time::Duration;
 /// under the report interval, so that a timer that fires early does not double the window.
 const WINDOW: Duration = Duration::from_millis(900);
 
+/// From this length on a window ends with a full report. Shorter ones go on for another interval, which keeps noise
+/// low; longer ones must not, or what came before a change would be felt in it for three intervals.
+const ENDED: Duration = Duration::from_millis(450);
+
 /// Units from which a window shorter than that is trusted: Poisson noise is then below a fifth.
 const SOLID: f64 = 30.0;
 
@@ -49,7 +53,7 @@ impl Meter {
             self.rate = rate_between(self.prior, now).unwrap_or(self.rate);
         }
         self.last = now;
-        if elapsed.saturating_sub(self.start.elapsed) >= WINDOW {
+        if !early && elapsed.saturating_sub(self.start.elapsed) >= ENDED {
             self.prior = self.start;
             self.start = now;
         }

@@ -12,7 +12,7 @@ use crate::limits::LimitSet;
 use crate::link::{Due, HeldPlan, Link};
 use crate::message::{BucketNumber, Hello, Plan, Report, ReportEntry, Tier};
 use crate::node::Node;
-use crate::significance::is_news;
+use crate::significance::{AT_A_SUM, is_news};
 use crate::units::{Headroom, Moment};
 
 /// Where a controller stands in the aggregator's configured order.
@@ -215,9 +215,11 @@ impl Zone {
     fn early_report(&mut self, parent: ParentIndex, now: Moment) -> Option<Report> {
         let said = &self.parents[parent].said;
         let any = self.children.buckets().iter().any(|(number, _, bucket)| {
-            is_news(said.get(&number).map_or(0.0, |said| said.demand), bucket.demand)
+            is_news(said.get(&number).map_or(0.0, |said| said.demand), bucket.demand, AT_A_SUM)
         });
-        any.then(|| self.build_report(parent, now, false, |said, _, demand| is_news(said.demand, demand)))
+        any.then(|| {
+            self.build_report(parent, now, false, |said, _, demand| is_news(said.demand, demand, AT_A_SUM))
+        })
     }
 
     fn build_report(

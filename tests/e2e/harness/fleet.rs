@@ -17,6 +17,7 @@ pub(crate) struct FleetPlan {
     limits: String,
     zones: Vec<(&'static str, usize)>,
     hold: &'static str,
+    grace: &'static str,
 }
 
 /// A running fleet; all of it is killed when dropped.
@@ -32,12 +33,18 @@ pub(crate) struct Fleet {
 impl FleetPlan {
     /// Zones a and b with two agents each, held to these limits.
     pub(crate) fn new(limits: &str) -> Self {
-        Self { limits: limits.to_owned(), zones: vec![("a", 2), ("b", 2)], hold: "60s" }
+        Self { limits: limits.to_owned(), zones: vec![("a", 2), ("b", 2)], hold: "60s", grace: "10s" }
     }
 
     /// How long every node goes on alone.
     pub(crate) fn hold(mut self, hold: &'static str) -> Self {
         self.hold = hold;
+        self
+    }
+
+    /// How long every node may take to end.
+    pub(crate) fn grace(mut self, grace: &'static str) -> Self {
+        self.grace = grace;
         self
     }
 
@@ -73,7 +80,7 @@ impl FleetPlan {
     }
 
     fn args(&self, own: &[&str]) -> Vec<String> {
-        own.iter().chain(&["--hold", self.hold]).map(|arg| (*arg).to_owned()).collect()
+        own.iter().chain(&["--hold", self.hold, "--grace", self.grace]).map(|arg| (*arg).to_owned()).collect()
     }
 }
 

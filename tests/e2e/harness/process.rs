@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::log::Log;
 use super::wait::within;

@@ -81,11 +81,6 @@ impl Tally {
         self.during(seconds.clone()).allowed as f64 / seconds.len() as f64
     }
 
-    /// How many whole seconds there are; the last one may be cut short and does not count.
-    pub(crate) fn whole_seconds(&self) -> usize {
-        self.seconds.len().saturating_sub(1)
-    }
-
     /// No request failed, whatever was away.
     #[track_caller]
     pub(crate) fn has_no_errors(&self) {

@@ -185,3 +185,13 @@ async fn a_caller_who_stops_waiting_leaves_no_connection_behind() {
     server.task.abort();
     assert_eq!(rest_of(&mut stream).await, "");
 }
+
+#[tokio::test]
+async fn closes_connections_that_ask_and_never_read() {
+    let server = serve(quick()).await;
+    let mut stream = server.connect().await;
+    let many = ASK.repeat(1000);
+    let ended =
+        timeout(Duration::from_secs(10), async { while stream.write_all(&many).await.is_ok() {} }).await;
+    assert!(ended.is_ok(), "still open");
+}

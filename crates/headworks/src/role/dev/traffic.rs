@@ -17,12 +17,16 @@ const SURGE: std::ops::Range<f64> = 8.0..16.0;
 const CALM: f64 = 0.75;
 const HIGH: f64 = 3.0;
 
+/// Who asks, in turn.
+const CALLERS: [&str; 4] = ["web", "mobile", "partner", "batch"];
+
 /// One stream of like requests.
 struct Stream {
     attributes: Vec<(String, String)>,
     /// Requests a second that make up its limit.
     limit: f64,
     due: f64,
+    sent: usize,
 }
 
 /// Sends requests to all agents alike until `shutdown`.
@@ -46,30 +50,27 @@ pub(super) async fn run(limiters: Vec<Limiter>, limits: Arc<LimitSet>, shutdown:
 impl Stream {
     fn send(&mut self, limiters: &[Limiter], seconds_worth: f64) {
         self.due += self.limit * seconds_worth;
-        let attributes: Vec<(&str, &str)> =
-            self.attributes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let mut agents = limiters.iter().cycle().skip(fastrand::usize(..limiters.len()));
+        let mut attributes: Vec<(&str, &str)> = vec![("caller", "")];
+        attributes.extend(self.attributes.iter().map(|(key, value)| (key.as_str(), value.as_str())));
         while self.due >= 1.0 {
             self.due -= 1.0;
-            if let Some(limiter) = agents.next() {
-                limiter.check(Attributes::new(&attributes), None);
-            }
+            attributes[0].1 = CALLERS[self.sent % CALLERS.len()];
+            // Callers in turn, and each of them at all agents in turn.
+            let limiter = &limiters[(self.sent / CALLERS.len()) % limiters.len()];
+            limiter.check(Attributes::new(&attributes), None);
+            self.sent += 1;
         }
     }
 }
 
-/// One stream for each distinct `match`, so that every limit without `per` is met; callers take turns where a limit
-/// tells them apart, so that no caller is over its own limit in calm times.
+/// One stream for each limit without `per` that is no ban, so that each of them is met.
 fn streams(limits: &LimitSet) -> Vec<Stream> {
     let mut streams: Vec<Stream> = Vec::new();
-    for limit in limits.limits().iter().filter(|limit| limit.per.is_empty()) {
+    for limit in limits.limits().iter().filter(|limit| limit.per.is_empty() && !limit.rate.is_ban()) {
         let rate = limit.rate.per_second();
         let rate = if rate.is_finite() { rate.min(20_000.0) } else { 1_000.0 };
-        let mut attributes = limit.matches.clone();
-        if !attributes.iter().any(|(key, _)| key == "caller") {
-            attributes.push(("caller".to_owned(), "web".to_owned()));
-        }
-        streams.push(Stream { attributes, limit: rate, due: 0.0 });
+        let attributes = limit.matches.iter().filter(|(key, _)| key != "caller").cloned().collect();
+        streams.push(Stream { attributes, limit: rate, due: 0.0, sent: 0 });
     }
     streams
 }
