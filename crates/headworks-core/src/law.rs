@@ -65,7 +65,12 @@ impl Demand {
     /// hearing the same twice changes nothing.
     #[must_use]
     pub fn jump(self, observed: f64, seconds: f64) -> Self {
-        if self.is_noise(observed, seconds) { self } else { Self { mean: observed, settled: 0, ..self } }
+        match (self.is_noise(observed, seconds), self.settled) {
+            (false, _) => Self { mean: observed, settled: 0, ..self },
+            // What follows a jump at once belongs to it: nodes hear of it one after the other.
+            (true, settled) if settled < UNSETTLED => Self { mean: observed, ..self },
+            (true, _) => self,
+        }
     }
 
     fn is_noise(self, observed: f64, seconds: f64) -> bool {

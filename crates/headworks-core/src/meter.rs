@@ -8,7 +8,7 @@ const WINDOW: Duration = Duration::from_millis(900);
 
 /// From this length on a window ends with a full report. Shorter ones go on for another interval, which keeps noise
 /// low; longer ones must not, or what came before a change would be felt in it for three intervals.
-const ENDED: Duration = Duration::from_millis(450);
+const ENDED: Duration = Duration::from_millis(250);
 
 /// Units from which a window shorter than that is trusted: Poisson noise is then below a fifth.
 const SOLID: f64 = 30.0;

@@ -13,8 +13,8 @@ use headworks_core::message::{
 };
 use headworks_core::units::{Headroom, Rate, Unit};
 use headworks_proto::{
-    DESCRIPTORS, FromChild, WireError, decode_child, decode_plan, goodbye_message, hello_message, plan_message,
-    report_message, wire,
+    DESCRIPTORS, FromChild, WireError, decode_child, decode_plan, goodbye_message, hello_message,
+    plan_message, report_message, wire,
 };
 use prost::Message;
 use prost::bytes::Buf;
@@ -279,9 +279,12 @@ fn strew_in(messages: &[DescriptorProto], name: &str, mut bytes: &[u8]) -> Vec<u
         let length = usize::try_from(decode_varint(&mut bytes).unwrap()).unwrap();
         let (content, after) = bytes.split_at(length);
         bytes = after;
-        let field = message.field.iter().find(|field| field.number() == i32::try_from(number).unwrap()).unwrap();
+        let field =
+            message.field.iter().find(|field| field.number() == i32::try_from(number).unwrap()).unwrap();
         let content = match field.type_name().rsplit('.').next().unwrap() {
-            inner if messages.iter().any(|message| message.name() == inner) => strew_in(messages, inner, content),
+            inner if messages.iter().any(|message| message.name() == inner) => {
+                strew_in(messages, inner, content)
+            }
             _ => content.to_vec(),
         };
         encode_varint(content.len() as u64, &mut strewn);

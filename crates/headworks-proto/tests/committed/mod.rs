@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::{env, fs};
 
-/// The committed text of a file below `tests`, which is `made` itself when snapshots are being updated.
+/// The committed text of a file below `tests`: what the code makes, while snapshots are being updated.
 pub(crate) fn text(file: &str, made: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
     if env::var_os("UPDATE_SNAPSHOTS").is_some_and(|value| value == "1") {
-        fs::write(&path, made).unwrap();
+        fs::write(path, made).unwrap();
+        return made.to_owned();
     }
     fs::read_to_string(&path).unwrap_or_else(|error| {
         panic!("{}: {error}; UPDATE_SNAPSHOTS=1 cargo test -p headworks-proto writes it", path.display())
