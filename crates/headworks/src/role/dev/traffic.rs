@@ -9,7 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 /// How often due requests are sent.
-const STEP: Duration = Duration::from_millis(5);
+const STEP: Duration = Duration::from_millis(2);
 /// Seconds from one surge to the next, and when in this time a surge begins and ends.
 const PERIOD: f64 = 20.0;
 const SURGE: std::ops::Range<f64> = 8.0..16.0;
