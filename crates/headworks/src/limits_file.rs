@@ -11,7 +11,7 @@ use headworks_core::limits::{Faults, Limit, LimitSet, parse_bytes};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 
 /// How often the content is compared; reading is right for renames, writes in place and swapped symlinks alike.
 const LOOK: Duration = Duration::from_secs(1);

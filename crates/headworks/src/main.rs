@@ -2,6 +2,8 @@
 
 mod admin;
 mod cli;
+mod duration;
+mod failure;
 mod front;
 mod limits_file;
 mod load;
@@ -15,6 +17,45 @@ mod tree;
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
+use cli::{Cli, Command, LimitsCommand};
+use failure::{Failure, USAGE};
+
 fn main() -> ExitCode {
-    cli::main()
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let done = logging::start(&cli.log)
+        .map_err(Failure::Usage)
+        .and_then(|()| Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?))
+        .and_then(|runtime| {
+            let done = runtime.block_on(run(cli.command));
+            // Whatever still runs has had its grace period.
+            runtime.shutdown_background();
+            done
+        });
+    done.unwrap_or_else(|failure| {
+        eprintln!("headworks: {failure}");
+        failure.code()
+    })
+}
+
+async fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Dev(args) => role::dev::run(args).await?,
+        Command::Agent(args) => role::agent::run(args).await?,
+        Command::Aggregator(args) => role::aggregator::run(args).await?,
+        Command::Controller(args) => role::controller::run(args).await?,
+        Command::Limits(LimitsCommand::Check { paths }) => limits_file::check(&paths)?,
+        Command::Load(args) => {
+            return load::run(args).await.map_err(|error| Failure::of(&error).into_usage());
+        }
+        Command::Status(args) => status::run(&args).await?,
+    }
+    Ok(ExitCode::SUCCESS)
 }

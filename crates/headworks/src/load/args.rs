@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::attribute::Attribute;
-use super::duration;
 use super::target::Target;
+use crate::duration;
 
 /// Ask an agent for permission at a steady rate, and tell what came of it.
 ///

@@ -7,7 +7,6 @@ mod args;
 mod attribute;
 mod client;
 mod closed;
-mod duration;
 mod interrupt;
 mod open;
 mod outcome;

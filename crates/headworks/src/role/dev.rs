@@ -14,7 +14,8 @@ use headworks_core::limits::LimitSet;
 use super::agent::{self, AgentNode};
 use super::aggregator::{self, Aggregator};
 use super::controller::{self, Controller};
-use crate::cli::{DevArgs, Failure};
+use crate::cli::DevArgs;
+use crate::failure::Failure;
 use crate::limits_file::{self, Content};
 use crate::shutdown;
 

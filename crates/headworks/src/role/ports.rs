@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::cli::Failure;
+use crate::failure::Failure;
 use crate::serve::{self, Bounds, Listener};
 use crate::tree::{self, Handle, Seat};
 

@@ -10,7 +10,8 @@ use tokio::time::timeout;
 
 use super::model::NodeStatus;
 use super::table;
-use crate::cli::{Failure, StatusArgs};
+use crate::cli::StatusArgs;
+use crate::failure::Failure;
 
 /// Time for the whole conversation.
 const PATIENCE: Duration = Duration::from_secs(5);

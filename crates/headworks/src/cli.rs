@@ -1,4 +1,4 @@
-//! Every command and flag, with the help that teaches them.
+//! The command line: every command and flag, with the help that teaches them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::duration;
 use crate::load::LoadArgs;
 
 /// Limits that hold for the whole fleet, decided in each process without a network hop.
@@ -56,10 +57,10 @@ pub(crate) struct CommonArgs {
     #[arg(long, env = "HEADWORKS_ID", value_name = "NAME")]
     pub(crate) id: Option<String>,
     /// How long the last drop ratios stay when nothing is heard from above, before everything passes
-    #[arg(long, env = "HEADWORKS_HOLD", default_value = "60s", value_parser = super::duration::parse, value_name = "TIME")]
+    #[arg(long, env = "HEADWORKS_HOLD", default_value = "60s", value_parser = duration::parse, value_name = "TIME")]
     pub(crate) hold: Duration,
     /// Most time that a shutdown may take: not ready for a second, last report, streams closed
-    #[arg(long, env = "HEADWORKS_GRACE", default_value = "10s", value_parser = super::duration::parse, value_name = "TIME")]
+    #[arg(long, env = "HEADWORKS_GRACE", default_value = "10s", value_parser = duration::parse, value_name = "TIME")]
     pub(crate) grace: Duration,
 }
 

@@ -1,0 +1,82 @@
+//! What children are told: plans made when there is room to send them, of what changed since the last one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ChildId, Children};
+use crate::limits::LimitSet;
+use crate::link::{INTERVAL, SPACING};
+use crate::message::{Plan, PlanEntry, View};
+
+/// What every plan of a moment has in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Header<'a> {
+    /// Time since the controller computed.
+    pub age: Duration,
+    /// Below this age the plan is fresh.
+    pub ttl: Duration,
+    /// What the controller heard.
+    pub view: View,
+    /// How many sets of limits the controller has had.
+    pub generation: u64,
+    /// The limits in force.
+    pub limits: &'a Arc<LimitSet>,
+}
+
+impl Children {
+    /// Whether a child has something to hear besides the heartbeat.
+    pub fn has_news_for(&self, id: ChildId) -> bool {
+        self.children.get(&id).is_some_and(|child| child.told < self.revision || !child.unnamed.is_empty())
+    }
+
+    /// The next plan for a child: `header` with what has changed since the last one sent to it; everything the
+    /// first time. Nothing queues: a slow child gets the newest state when it is ready.
+    pub fn plan_for(&mut self, id: ChildId, header: Header<'_>) -> Option<Plan> {
+        let child = self.children.get_mut(&id)?;
+        let mut names = Vec::new();
+        let (mut shared, mut private) = (Vec::new(), Vec::new());
+        let told = child.told;
+        let others = child.held.keys().filter(|number| !self.whole.contains(number));
+        for number in self.whole.iter().chain(others).copied() {
+            let (Some(key), Some(bucket)) = (self.buckets.key(number), self.buckets.get(number)) else {
+                continue;
+            };
+            let new_to_child = child.names.insert(number);
+            if new_to_child {
+                names.push((number, key.clone()));
+            }
+            if let Some(headroom) = bucket.headroom
+                && (new_to_child || bucket.changed > told)
+            {
+                let section = if key.is_whole() { &mut shared } else { &mut private };
+                section.push(PlanEntry { bucket: number, headroom });
+            }
+        }
+        child.unnamed.clear();
+        child.told = self.revision;
+        child.plans_sent += 1;
+        let knows_limits = child.limits == Some(header.limits.digest());
+        child.limits = Some(header.limits.digest());
+        Some(Plan {
+            incarnation: self.incarnation,
+            sequence: child.plans_sent,
+            age: header.age,
+            ttl: header.ttl,
+            interval: INTERVAL,
+            spacing: spacing(self.children.len()),
+            view: header.view,
+            digest: header.limits.digest(),
+            generation: header.generation,
+            limits: (!knows_limits).then(|| header.limits.clone()),
+            names,
+            shared,
+            private,
+        })
+    }
+}
+
+/// The spacing that keeps early reports of a surge below 20 000 a second at one parent.
+fn spacing(children: usize) -> Duration {
+    let for_all = Duration::from_micros(50).saturating_mul(u32::try_from(children).unwrap_or(u32::MAX));
+    for_all.max(SPACING)
+}
