@@ -49,7 +49,8 @@ pub(crate) fn decode(hello: wire::Hello) -> Result<Hello, WireError> {
         zone: bounded("hello.zone", hello.zone)?,
         region: bounded("hello.region", hello.region)?,
         version: bounded("hello.version", hello.version)?,
-        previous_parent: Some(hello.previous_parent).filter(|parent| !parent.is_empty()),
+        previous_parent: Some(bounded("hello.previous_parent", hello.previous_parent)?)
+            .filter(|parent| !parent.is_empty()),
         limits: digest("hello.limits_digest", &hello.limits_digest)?,
     })
 }
