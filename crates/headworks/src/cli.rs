@@ -152,7 +152,11 @@ const MAX_ADDRESS: usize = 128;
 
 /// The URL of a parent: checked here, so that a typing error is found before anything starts.
 fn parent_url(text: &str) -> Result<String, String> {
-    let hint = || format!("{text:?} is no address of a parent; write it as http://host:port, in at most {MAX_ADDRESS} bytes");
+    let hint = || {
+        format!(
+            "{text:?} is no address of a parent; write it as http://host:port, in at most {MAX_ADDRESS} bytes"
+        )
+    };
     let uri: axum::http::Uri = text.trim().parse().map_err(|_| hint())?;
     let too_long = text.len() > MAX_ADDRESS;
     if uri.scheme_str() != Some("http") || uri.port_u16().is_none() || too_long {

@@ -39,7 +39,10 @@ impl fmt::Display for Listener {
                 Err(_) => f.write_str("a TCP port"),
             },
             Listener::Unix(listener) => match listener.local_addr() {
-                Ok(address) => write!(f, "{address:?}"),
+                Ok(address) => match address.as_pathname() {
+                    Some(path) => path.display().fmt(f),
+                    None => f.write_str("an unnamed Unix socket"),
+                },
                 Err(_) => f.write_str("a Unix socket"),
             },
         }
