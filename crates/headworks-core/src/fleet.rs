@@ -149,13 +149,13 @@ impl Node for Fleet {
         received
     }
 
-    /// A child is gone; `goodbye` if it said so.
+    /// A child is gone.
     ///
-    /// Agents below an aggregator that died go on admitting by their last ratio. Their demand is still there, though
+    /// Agents below an aggregator that died, or left for a restart, go on admitting by their last ratio. Their demand is still there, though
     /// nobody reports it: forgotten at once, it would be handed out a second time to everybody else.
-    fn detach(&mut self, child: ChildId, goodbye: bool, now: Moment) {
+    fn detach(&mut self, child: ChildId, now: Moment) {
         let Some((child, demand)) = self.children.detach(child, now) else { return };
-        if child.hello.tier == Tier::Aggregator && !goodbye {
+        if child.hello.tier == Tier::Aggregator {
             self.orphan(&child.hello.zone, &demand, now);
         }
         for number in demand.keys() {

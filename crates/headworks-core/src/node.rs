@@ -11,8 +11,8 @@ pub trait Node {
     fn attach(&mut self, hello: Hello, now: Moment) -> Attachment;
     /// A child reports.
     fn report(&mut self, child: ChildId, report: &Report, now: Moment) -> Received;
-    /// A child is gone; `goodbye` if it said so.
-    fn detach(&mut self, child: ChildId, goodbye: bool, now: Moment);
+    /// A child is gone, on purpose or not.
+    fn detach(&mut self, child: ChildId, now: Moment);
     /// An interval has passed, or several: missed ones are not made up for.
     fn tick(&mut self, now: Moment);
     /// The children attached.

@@ -272,7 +272,7 @@ impl Node for Zone {
         received
     }
 
-    fn detach(&mut self, child: ChildId, _goodbye: bool, now: Moment) {
+    fn detach(&mut self, child: ChildId, now: Moment) {
         self.children.detach(child, now);
     }
 

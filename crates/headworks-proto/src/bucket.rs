@@ -8,7 +8,7 @@ use crate::wire;
 /// Longest name of a limit, in bytes.
 pub(crate) const MAX_NAME: usize = 128;
 /// Longest value, in bytes.
-const MAX_VALUE: usize = 1024;
+pub(crate) const MAX_VALUE: usize = 1024;
 
 pub(crate) fn encode(key: &BucketKey) -> wire::BucketKey {
     let (values, rest) = match &key.values {

@@ -7,7 +7,7 @@ pub enum WireError {
     #[error("message of no known kind; is the other side more than one release ahead?")]
     NoMessage,
     /// A field that must be there is not.
-    #[error("{0} is missing")]
+    #[error("{0} is missing, or of a later release")]
     Missing(&'static str),
     /// A text is longer than its bound.
     #[error("{field} has {length} bytes; at most {max} are allowed")]

@@ -6,7 +6,7 @@ use headworks_core::limits::{Limit, LimitSet, Missing, Mode, OnSilence, SilenceP
 use headworks_core::matching::MAX_PER_KEYS;
 use headworks_core::units::{Rate, Unit};
 
-use crate::bucket::MAX_NAME;
+use crate::bucket::{MAX_NAME, MAX_VALUE};
 use crate::report::micros;
 use crate::wire;
 
@@ -82,17 +82,19 @@ pub(crate) fn decode(set: wire::LimitSet, refused: &mut u32) -> Vec<Limit> {
 }
 
 fn decode_limit(limit: wire::Limit) -> Option<Limit> {
-    let named = !limit.name.is_empty() && limit.name.len() <= MAX_NAME;
-    if !named || limit.per.len() > MAX_PER_KEYS || limit.cost == 0 {
+    if !is_bounded(&limit) || limit.cost == 0 || limit.max_buckets == 0 {
         return None;
     }
     let mode = decode_mode(limit.mode())?;
     let missing = decode_missing(limit.missing())?;
+    let attributes = limit.r#match.into_iter().map(|attribute| (attribute.key, attribute.value));
+    let mut matches: Vec<(String, String)> = attributes.collect();
+    matches.sort();
     Some(Limit {
         rate: decode_rate(limit.rate?)?,
         on_silence: decode_silence(&limit.on_silence.unwrap_or_default())?,
         name: limit.name.into(),
-        matches: limit.r#match.into_iter().map(|attribute| (attribute.key, attribute.value)).collect(),
+        matches,
         per: limit.per,
         cost: limit.cost,
         mode,
@@ -100,6 +102,14 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
         max_buckets: limit.max_buckets,
         missing,
     })
+}
+
+fn is_bounded(limit: &wire::Limit) -> bool {
+    let named = !limit.name.is_empty() && limit.name.len() <= MAX_NAME;
+    let short_keys = limit.per.iter().all(|key| !key.is_empty() && key.len() <= MAX_NAME);
+    let short_matches = (limit.r#match.iter())
+        .all(|attribute| attribute.key.len() <= MAX_NAME && attribute.value.len() <= MAX_VALUE);
+    named && short_keys && short_matches && limit.per.len() <= MAX_PER_KEYS
 }
 
 fn decode_rate(rate: wire::Rate) -> Option<Rate> {

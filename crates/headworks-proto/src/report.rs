@@ -6,7 +6,7 @@ use headworks_core::bucket::Counts;
 use headworks_core::message::{BucketNumber, BucketRef, Report, ReportEntry};
 use headworks_core::units::Headroom;
 
-use crate::{WireError, bucket, wire};
+use crate::{MAX_BUCKETS_PER_REPORT, WireError, bucket, wire};
 
 /// Counts above this are no counts: at a billion a second they take a century.
 const MOST_COUNTED: u64 = 1 << 62;
@@ -73,19 +73,19 @@ pub(crate) fn narrow(headroom: f64) -> f32 {
     headroom as f32
 }
 
+/// The report, and how many of its entries made no sense or were past the bound, and are left out.
 pub(crate) fn decode(report: wire::Report) -> Result<(Report, u32), WireError> {
-    let mut refused = 0;
-    let named = rows("named", report.named.len(), report.named_counts)?;
-    let numbered = rows("numbered", report.numbers.len(), report.numbered_counts)?;
+    let named = columns_of("named", report.named.len(), report.named_counts)?;
+    let numbered = columns_of("numbered", report.numbers.len(), report.numbered_counts)?;
+    let buckets = report.named.len() + report.numbers.len();
     let keys = report.named.into_iter().map(|key| bucket::decode(key).map(BucketRef::Named));
-    let numbers = report.numbers.into_iter().map(|number| Some(BucketRef::Number(BucketNumber(number))));
-    let mut entries = Vec::with_capacity(named.len() + numbered.len());
-    for (bucket, row) in keys.zip(named).chain(numbers.zip(numbered)) {
-        match (bucket, row) {
-            (Some(bucket), Some(row)) => entries.push(ReportEntry { bucket, ..row }),
-            _ => refused += 1,
-        }
-    }
+    let numbers = report.numbers.into_iter().map(|number| BucketRef::Number(BucketNumber(number)));
+    let entries: Vec<ReportEntry> = (keys.enumerate().map(|(index, key)| row(key?, &named, index)))
+        .chain(numbers.enumerate().map(|(index, number)| row(number, &numbered, index)))
+        .take(MAX_BUCKETS_PER_REPORT)
+        .flatten()
+        .collect();
+    let refused = u32::try_from(buckets - entries.len()).unwrap_or(u32::MAX);
     let report = Report {
         sequence: report.sequence,
         elapsed: Duration::from_micros(report.elapsed_micros),
@@ -96,12 +96,12 @@ pub(crate) fn decode(report: wire::Report) -> Result<(Report, u32), WireError> {
     Ok((report, refused))
 }
 
-/// The entries of columns, `None` for one that makes no sense; their buckets are filled in by the caller.
-fn rows(
+/// Columns that fit the `expected` number of buckets; an empty one fits any.
+fn columns_of(
     section: &'static str,
     expected: usize,
     entries: Option<wire::Entries>,
-) -> Result<Vec<Option<ReportEntry>>, WireError> {
+) -> Result<wire::Entries, WireError> {
     let entries = entries.unwrap_or_default();
     let lengths = [
         entries.offered.len(),
@@ -113,10 +113,11 @@ fn rows(
     if let Some(length) = lengths.into_iter().find(|length| *length != 0 && *length != expected) {
         return Err(WireError::UnequalColumns { column: section, length, expected });
     }
-    Ok((0..expected).map(|index| row(&entries, index)).collect())
+    Ok(entries)
 }
 
-fn row(entries: &wire::Entries, index: usize) -> Option<ReportEntry> {
+/// The entry of a bucket; `None` if it makes no sense.
+fn row(bucket: BucketRef, entries: &wire::Entries, index: usize) -> Option<ReportEntry> {
     let count = |column: &[u64]| column.get(index).copied().unwrap_or(0);
     let counts = Counts {
         offered: count(&entries.offered),
@@ -131,7 +132,7 @@ fn row(entries: &wire::Entries, index: usize) -> Option<ReportEntry> {
         && demand.is_none_or(|demand| (0.0..f64::INFINITY).contains(&demand))
         && in_force.is_none_or(|headroom| headroom >= 0.0);
     sound.then(|| ReportEntry {
-        bucket: BucketRef::Number(BucketNumber(0)),
+        bucket,
         counts,
         demand,
         in_force: in_force.and_then(|headroom| Headroom::new(f64::from(headroom))),

@@ -54,7 +54,7 @@ pub(crate) enum LimitsCommand {
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
     /// Name of this node, unique in the fleet [default: role, host name and process id]
-    #[arg(long, env = "HEADWORKS_ID", value_name = "NAME")]
+    #[arg(long, env = "HEADWORKS_ID", value_name = "NAME", value_parser = name)]
     pub(crate) id: Option<String>,
     /// How long the last drop ratios stay when nothing is heard from above, before everything passes
     #[arg(long, env = "HEADWORKS_HOLD", default_value = "60s", value_parser = duration::parse, value_name = "TIME")]
@@ -69,7 +69,7 @@ pub(crate) struct AgentArgs {
     #[command(flatten)]
     pub(crate) common: CommonArgs,
     /// Zone that this agent stands in
-    #[arg(long, env = "HEADWORKS_ZONE")]
+    #[arg(long, env = "HEADWORKS_ZONE", value_parser = name)]
     pub(crate) zone: String,
     /// Region of the zone
     #[arg(long, env = "HEADWORKS_REGION", default_value = "")]
@@ -93,7 +93,7 @@ pub(crate) struct AggregatorArgs {
     #[command(flatten)]
     pub(crate) common: CommonArgs,
     /// Zone that this aggregator sums
-    #[arg(long, env = "HEADWORKS_ZONE")]
+    #[arg(long, env = "HEADWORKS_ZONE", value_parser = name)]
     pub(crate) zone: String,
     /// Region of the zone
     #[arg(long, env = "HEADWORKS_REGION", default_value = "")]
@@ -147,20 +147,24 @@ pub(crate) struct StatusArgs {
     pub(crate) json: bool,
 }
 
-/// Longest address of a parent, in bytes: hellos name it, and are bounded.
-const MAX_ADDRESS: usize = 128;
+/// Longest name and address, in bytes: hellos carry them, and are bounded.
+const MAX_TEXT: usize = 128;
+
+/// The name of a node or a zone.
+fn name(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.len() > MAX_TEXT || text.chars().any(char::is_control) {
+        return Err(format!("write a name of 1 to {MAX_TEXT} bytes, without control characters"));
+    }
+    Ok(text.to_owned())
+}
 
 /// The URL of a parent: checked here, so that a typing error is found before anything starts.
 fn parent_url(text: &str) -> Result<String, String> {
-    let hint = || {
-        format!(
-            "{text:?} is no address of a parent; write it as http://host:port, in at most {MAX_ADDRESS} bytes"
-        )
-    };
-    let uri: axum::http::Uri = text.trim().parse().map_err(|_| hint())?;
-    let too_long = text.len() > MAX_ADDRESS;
-    if uri.scheme_str() != Some("http") || uri.port_u16().is_none() || too_long {
-        return Err(hint());
+    let text = text.trim();
+    let advice = || format!("write it as http://host:port, in at most {MAX_TEXT} bytes");
+    let uri: axum::http::Uri = text.parse().map_err(|_| advice())?;
+    if uri.scheme_str() != Some("http") || uri.port_u16().is_none() || text.len() > MAX_TEXT {
+        return Err(advice());
     }
-    Ok(text.trim().to_owned())
+    Ok(text.to_owned())
 }

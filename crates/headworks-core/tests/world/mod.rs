@@ -136,7 +136,7 @@ impl World {
     pub fn kill_zone(&mut self, zone: usize) {
         self.sites[zone].zone = None;
         if let (Some(fleet), Some(child)) = (&mut self.fleet, self.sites[zone].child.take()) {
-            fleet.detach(child, false, self.now);
+            fleet.detach(child, self.now);
         }
         for host in self.hosts.iter_mut().filter(|host| host.zone == zone) {
             host.child = None;

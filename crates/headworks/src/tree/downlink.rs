@@ -90,8 +90,7 @@ async fn listen<S: Seat>(
     mut messages: Streaming<wire::ChildMessage>,
     shutdown: CancellationToken,
 ) {
-    let mut goodbye = false;
-    while !goodbye {
+    loop {
         let next = tokio::select! {
             () = shutdown.cancelled() => break,
             next = messages.message() => next,
@@ -99,12 +98,12 @@ async fn listen<S: Seat>(
         let Ok(Some(message)) = next else { break };
         match headworks_proto::decode_child(message) {
             Ok(FromChild::Report { report, refused }) => hear(&handle, stream, report, refused).await,
-            Ok(FromChild::Goodbye) => goodbye = true,
+            Ok(FromChild::Goodbye) => break,
             Ok(FromChild::Hello(_)) => tracing::warn!("second hello on a stream ignored"),
             Err(error) => tracing::warn!(%error, "message refused"),
         }
     }
-    handle.send(Input::Gone { stream, goodbye }).await;
+    handle.send(Input::Gone { stream }).await;
 }
 
 async fn hear<S: Seat>(handle: &Handle<S>, stream: StreamId, report: Report, refused: u32) {

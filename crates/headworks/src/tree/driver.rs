@@ -34,7 +34,7 @@ type Question<S> = Box<dyn FnOnce(&S, Moment) + Send>;
 pub(crate) enum Input<S: Seat> {
     Hello { stream: StreamId, hello: Hello, plans: PlanBox },
     Report { stream: StreamId, report: Report, refused: u32 },
-    Gone { stream: StreamId, goodbye: bool },
+    Gone { stream: StreamId },
     Own(S::Event),
     Ask(Question<S>),
     Leave(oneshot::Sender<()>),
@@ -133,9 +133,9 @@ impl<S: Seat> Driver<S> {
         match input {
             Input::Hello { stream, hello, plans } => self.hello(stream, hello, plans, now),
             Input::Report { stream, report, refused } => self.report(stream, &report, refused, now),
-            Input::Gone { stream, goodbye } => {
+            Input::Gone { stream } => {
                 if let Some(gone) = self.streams.remove(&stream) {
-                    self.seat.node_mut().detach(gone.child, goodbye, now);
+                    self.seat.node_mut().detach(gone.child, now);
                 }
             }
             Input::Own(event) => self.seat.take(event, now),

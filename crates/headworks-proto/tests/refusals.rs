@@ -1,0 +1,318 @@
+//! What makes no sense is refused by itself and counted; a message that is unusable is an error that names the field.
+#![allow(clippy::unwrap_used, missing_docs, reason = "in a test a panic is the report")]
+
+use headworks_core::bucket::Counts;
+use headworks_core::message::{BucketNumber, BucketRef, Plan, Report, ReportEntry};
+use headworks_proto::{FromChild, MAX_BUCKETS_PER_REPORT, WireError, decode_child, decode_plan, wire};
+use prost::Message;
+
+/// A message as it comes out at the other side.
+fn sent<M: Message + Default>(message: &M) -> M {
+    M::decode(message.encode_to_vec().as_slice()).unwrap()
+}
+
+/// Three numbered buckets with sound counts.
+fn three() -> wire::Report {
+    wire::Report {
+        numbers: vec![1, 2, 3],
+        numbered_counts: Some(wire::Entries {
+            offered: vec![10, 10, 10],
+            dropped: vec![5, 5, 5],
+            would_drop: vec![5, 5, 5],
+            demand: vec![1.0, 1.0, 1.0],
+            in_force: vec![0.5, 0.5, 0.5],
+        }),
+        ..wire::Report::default()
+    }
+}
+
+fn decode_report(report: wire::Report) -> Result<(Report, u32), WireError> {
+    let message = wire::ChildMessage { message: Some(wire::child_message::Message::Report(report)) };
+    match decode_child(sent(&message))? {
+        FromChild::Report { report, refused } => Ok((report, refused)),
+        other => panic!("not a report: {other:?}"),
+    }
+}
+
+/// The numbers that remain of [`three`] after `damage` to their columns.
+fn remaining(damage: impl FnOnce(&mut wire::Entries)) -> Vec<u32> {
+    let mut report = three();
+    damage(report.numbered_counts.as_mut().unwrap());
+    let (report, refused) = decode_report(report).unwrap();
+    assert_eq!(report.entries.len() + refused as usize, 3);
+    let number = |entry: &ReportEntry| match entry.bucket {
+        BucketRef::Number(number) => number.0,
+        BucketRef::Named(_) => panic!("no bucket was named"),
+    };
+    report.entries.iter().map(number).collect()
+}
+
+#[test]
+fn sound_entries_all_stay() {
+    assert_eq!(remaining(|_| {}), [1, 2, 3]);
+    assert_eq!(remaining(|columns| columns.offered[1] = 1 << 62), [1, 2, 3]);
+}
+
+#[test]
+fn an_entry_that_dropped_more_than_was_offered_is_refused_by_itself() {
+    assert_eq!(remaining(|columns| columns.dropped[1] = 11), [1, 3]);
+    assert_eq!(remaining(|columns| columns.would_drop[1] = 11), [1, 3]);
+    assert_eq!(remaining(|columns| columns.offered = Vec::new()), [0; 0]);
+}
+
+#[test]
+fn an_entry_with_more_than_anyone_can_count_is_refused_by_itself() {
+    assert_eq!(remaining(|columns| columns.offered[1] = (1 << 62) + 1), [1, 3]);
+    assert_eq!(remaining(|columns| columns.offered[1] = u64::MAX), [1, 3]);
+}
+
+#[test]
+fn an_entry_with_a_demand_that_is_no_rate_is_refused_by_itself() {
+    for demand in [-1.0, f64::INFINITY, f64::NEG_INFINITY] {
+        assert_eq!(remaining(|columns| columns.demand[1] = demand), [1, 3], "{demand}");
+    }
+}
+
+#[test]
+fn an_entry_with_a_headroom_below_zero_is_refused_by_itself() {
+    for headroom in [-0.5, f32::NEG_INFINITY] {
+        assert_eq!(remaining(|columns| columns.in_force[1] = headroom), [1, 3], "{headroom}");
+    }
+}
+
+#[test]
+fn nan_in_a_column_means_that_the_child_has_none() {
+    let mut report = three();
+    let columns = report.numbered_counts.as_mut().unwrap();
+    columns.demand[1] = f64::NAN;
+    columns.in_force[1] = f32::NAN;
+    let (report, refused) = decode_report(report).unwrap();
+    assert_eq!((refused, report.entries.len()), (0, 3));
+    assert_eq!((report.entries[1].demand, report.entries[1].in_force), (None, None));
+    assert_eq!(report.entries[2].demand, Some(1.0));
+}
+
+fn wire_name(limit: &str, values: &[&str], rest: bool) -> wire::BucketKey {
+    let values = values.iter().map(|value| (*value).to_owned()).collect();
+    wire::BucketKey { limit: limit.into(), scope: Vec::new(), values, rest }
+}
+
+/// Keys that no limit gives.
+fn senseless_keys() -> Vec<wire::BucketKey> {
+    let long = "v".repeat(1_025);
+    vec![
+        wire_name("", &[], false),
+        wire_name(&"l".repeat(129), &[], false),
+        wire_name("l", &["value"], true),
+        wire_name("l", &[&long], false),
+        wire_name("l", &["v"; 17], false),
+        wire::BucketKey { scope: vec![long.clone()], ..wire_name("l", &[], false) },
+    ]
+}
+
+#[test]
+fn a_named_bucket_that_no_limit_gives_is_refused_by_itself() {
+    for senseless in senseless_keys() {
+        let named = vec![wire_name("before", &[], false), senseless.clone(), wire_name("after", &[], true)];
+        let counts = wire::Entries { offered: vec![1, 2, 3], ..wire::Entries::default() };
+        let report = wire::Report { named, named_counts: Some(counts), ..three() };
+        let (report, refused) = decode_report(report).unwrap();
+        assert_eq!((refused, report.entries.len()), (1, 5), "{senseless:?}");
+        let offered: Vec<u64> = report.entries.iter().map(|entry| entry.counts.offered).collect();
+        assert_eq!(offered, [1, 3, 10, 10, 10], "{senseless:?}");
+    }
+}
+
+#[test]
+fn columns_of_unequal_length_are_an_error_that_names_them() {
+    let shorten: [fn(&mut wire::Entries); 5] = [
+        |columns| columns.offered.truncate(2),
+        |columns| columns.dropped.truncate(1),
+        |columns| columns.would_drop.push(0),
+        |columns| columns.demand.push(0.0),
+        |columns| columns.in_force.truncate(2),
+    ];
+    for shorten in shorten {
+        let mut report = three();
+        shorten(report.numbered_counts.as_mut().unwrap());
+        let error = decode_report(report).unwrap_err();
+        assert!(matches!(error, WireError::UnequalColumns { expected: 3, .. }), "{error}");
+        assert!(error.to_string().contains("numbered"), "{error}");
+    }
+    let report = wire::Report { named_counts: three().numbered_counts, ..wire::Report::default() };
+    let error = decode_report(report).unwrap_err();
+    assert!(error.to_string().contains("named has 3 values for 0 buckets"), "{error}");
+}
+
+#[test]
+fn a_bucket_without_columns_has_counted_nothing() {
+    let (report, refused) = decode_report(wire::Report { numbered_counts: None, ..three() }).unwrap();
+    assert_eq!((refused, report.entries.len()), (0, 3));
+    assert!(report.entries.iter().all(|entry| entry.counts == Counts::default() && entry.demand.is_none()));
+}
+
+#[test]
+fn buckets_past_the_most_of_a_report_are_refused_and_the_others_stay() {
+    let most = u32::try_from(MAX_BUCKETS_PER_REPORT).unwrap();
+    let named = vec![wire_name("l", &[], false), wire_name("", &[], false)];
+    let report = wire::Report { named, numbers: (0..most + 5).collect(), ..wire::Report::default() };
+    let (report, refused) = decode_report(report).unwrap();
+    assert_eq!((report.entries.len(), refused), (MAX_BUCKETS_PER_REPORT - 1, 8));
+    let last = report.entries.last().map(|entry| entry.bucket.clone());
+    assert_eq!(last, Some(BucketRef::Number(BucketNumber(most - 3))));
+}
+
+fn sound_hello() -> wire::Hello {
+    wire::Hello {
+        node: "n".into(),
+        incarnation: 1,
+        tier: wire::Tier::Agent.into(),
+        zone: "z".into(),
+        ..wire::Hello::default()
+    }
+}
+
+/// What is wrong with [`sound_hello`] after `damage`.
+fn fault(damage: impl FnOnce(&mut wire::Hello)) -> String {
+    let mut hello = sound_hello();
+    damage(&mut hello);
+    let message = wire::ChildMessage { message: Some(wire::child_message::Message::Hello(hello)) };
+    decode_child(sent(&message)).map_or_else(|error| error.to_string(), |said| panic!("taken: {said:?}"))
+}
+
+#[test]
+fn a_hello_that_lacks_what_it_must_have_is_an_error_that_names_it() {
+    assert_eq!(fault(|hello| hello.node.clear()), "hello.node is missing, or of a later release");
+    assert_eq!(fault(|hello| hello.incarnation = 0), "hello.incarnation is missing, or of a later release");
+    assert_eq!(fault(|hello| hello.tier = 0), "hello.tier is missing, or of a later release");
+    assert_eq!(fault(|hello| hello.tier = 99), "hello.tier is missing, or of a later release");
+    assert_eq!(fault(|hello| hello.limits_digest = vec![1; 15]), "hello.limits_digest has a wrong length");
+}
+
+#[test]
+fn a_text_of_a_hello_past_its_bound_is_an_error_that_names_it() {
+    let long = || "é".repeat(64) + "x";
+    let told = |field| format!("{field} has 129 bytes; at most 128 are allowed");
+    assert_eq!(fault(|hello| hello.node = long()), told("hello.node"));
+    assert_eq!(fault(|hello| hello.zone = long()), told("hello.zone"));
+    assert_eq!(fault(|hello| hello.region = long()), told("hello.region"));
+    assert_eq!(fault(|hello| hello.version = long()), told("hello.version"));
+    assert_eq!(fault(|hello| hello.previous_parent = long()), told("hello.previous_parent"));
+}
+
+#[test]
+fn a_message_of_no_kind_is_an_error() {
+    assert_eq!(decode_child(wire::ChildMessage::default()), Err(WireError::NoMessage));
+    assert_eq!(decode_plan(wire::ParentMessage::default()), Err(WireError::NoMessage));
+}
+
+fn sound_limit(name: &str) -> wire::Limit {
+    wire::Limit {
+        name: name.into(),
+        rate: Some(wire::Rate { rate: Some(wire::rate::Rate::Amount(10)), unit: wire::Unit::Second.into() }),
+        cost: 1,
+        mode: wire::Mode::Enforce.into(),
+        on_silence: Some(wire::OnSilence { policy: wire::SilencePolicy::Open.into(), hold_micros: None }),
+        max_buckets: 1,
+        missing: wire::Missing::Skip.into(),
+        ..wire::Limit::default()
+    }
+}
+
+fn sound_plan() -> wire::Plan {
+    wire::Plan { incarnation: 1, limits_digest: vec![7; 16], ..wire::Plan::default() }
+}
+
+fn decode(plan: wire::Plan) -> Result<(Plan, u32), WireError> {
+    decode_plan(sent(&wire::ParentMessage { message: Some(wire::parent_message::Message::Plan(plan)) }))
+}
+
+type Damage = fn(&mut wire::Limit);
+
+/// One way each in which a limit makes no sense, or only to a later release.
+const SENSELESS: [(&str, Damage); 15] = [
+    ("no name", |limit| limit.name.clear()),
+    ("a long name", |limit| limit.name = "n".repeat(129)),
+    ("the name of another", |limit| limit.name = "before".into()),
+    ("too many keys", |limit| limit.per = vec!["key".into(); 17]),
+    ("no cost", |limit| limit.cost = 0),
+    ("no mode", |limit| limit.mode = 0),
+    ("an unknown mode", |limit| limit.mode = 99),
+    ("an unknown policy", |limit| limit.on_silence.as_mut().unwrap().policy = 99),
+    ("no policy", |limit| limit.on_silence = None),
+    ("an unknown word for missing keys", |limit| limit.missing = 99),
+    ("no rate", |limit| limit.rate = None),
+    ("a rate of an unknown kind", |limit| limit.rate.as_mut().unwrap().rate = None),
+    ("an unknown unit", |limit| limit.rate.as_mut().unwrap().unit = 99),
+    ("no unit", |limit| limit.rate.as_mut().unwrap().unit = 0),
+    ("not unlimited", |limit| {
+        limit.rate.as_mut().unwrap().rate = Some(wire::rate::Rate::Unlimited(false));
+    }),
+];
+
+#[test]
+fn a_limit_that_makes_no_sense_is_refused_by_itself() {
+    for (what, damage) in SENSELESS {
+        let mut senseless = sound_limit("senseless");
+        damage(&mut senseless);
+        let limits = vec![sound_limit("before"), senseless, sound_limit("later")];
+        let limits = Some(wire::LimitSet { limits });
+        let (plan, refused) = decode(wire::Plan { limits, ..sound_plan() }).unwrap();
+        assert_eq!(refused, 1, "{what}");
+        let limits = plan.limits.unwrap();
+        let names: Vec<&str> = limits.limits().iter().map(|limit| &*limit.name).collect();
+        assert_eq!(names, ["before", "later"], "{what}");
+    }
+}
+
+#[test]
+fn a_headroom_that_no_law_gives_is_refused_by_itself() {
+    let section = || wire::Headrooms { numbers: vec![1, 2, 3], headroom: vec![0.0, f32::NAN, f32::INFINITY] };
+    let negative = wire::Headrooms { headroom: vec![0.5, -0.5, 1.0], ..section() };
+    let plan = wire::Plan { shared: Some(section()), private: Some(negative), ..sound_plan() };
+    let (plan, refused) = decode(plan).unwrap();
+    assert_eq!(refused, 2);
+    for entries in [plan.shared, plan.private] {
+        assert_eq!(entries.iter().map(|entry| entry.bucket.0).collect::<Vec<_>>(), [1, 3]);
+    }
+}
+
+#[test]
+fn a_name_that_no_limit_gives_is_refused_by_itself() {
+    let name = |number, key| wire::NumberedKey { number, key };
+    for senseless in senseless_keys().into_iter().map(Some).chain([None]) {
+        let sound = || Some(wire_name("l", &["v"], false));
+        let names = vec![name(1, sound()), name(2, senseless.clone()), name(3, sound())];
+        let (plan, refused) = decode(wire::Plan { names, ..sound_plan() }).unwrap();
+        assert_eq!(refused, 1, "{senseless:?}");
+        assert_eq!(plan.names.iter().map(|(number, _)| number.0).collect::<Vec<_>>(), [1, 3]);
+    }
+}
+
+#[test]
+fn a_view_with_a_demand_that_is_no_rate_heard_nothing() {
+    for demand in [f64::NAN, f64::INFINITY, -1.0] {
+        let view = Some(wire::View { agents: 5, demand, ..wire::View::default() });
+        let (plan, _) = decode(wire::Plan { view, ..sound_plan() }).unwrap();
+        assert_eq!((plan.view.agents, plan.view.demand), (5, 0.0), "{demand}");
+    }
+}
+
+#[test]
+fn a_plan_that_is_unusable_is_an_error_that_names_the_field() {
+    let fault = |plan| decode(plan).unwrap_err().to_string();
+    assert_eq!(
+        fault(wire::Plan { incarnation: 0, ..sound_plan() }),
+        "plan.incarnation is missing, or of a later release"
+    );
+    assert_eq!(
+        fault(wire::Plan { limits_digest: vec![], ..sound_plan() }),
+        "plan.limits_digest is missing, or of a later release"
+    );
+    let short = wire::Plan { limits_digest: vec![1; 17], ..sound_plan() };
+    assert_eq!(fault(short), "plan.limits_digest has a wrong length");
+    let section = || Some(wire::Headrooms { numbers: vec![1, 2], headroom: vec![0.5] });
+    let told = |column| format!("column {column} has 1 values for 2 buckets");
+    assert_eq!(fault(wire::Plan { shared: section(), ..sound_plan() }), told("shared"));
+    assert_eq!(fault(wire::Plan { private: section(), ..sound_plan() }), told("private"));
+}
