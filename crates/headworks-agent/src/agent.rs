@@ -172,7 +172,7 @@ impl Agent {
             }
         }
         for (number, record) in &self.records {
-            self.state.count(*number, record.counts());
+            self.state.count(*number, record.counts(), now);
         }
     }
 

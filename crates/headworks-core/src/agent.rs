@@ -136,8 +136,9 @@ impl Agent {
     }
 
     /// What a bucket has counted by now.
-    pub fn count(&mut self, number: BucketNumber, counts: Counts) {
+    pub fn count(&mut self, number: BucketNumber, counts: Counts, now: Moment) {
         if let Some(bucket) = self.buckets.get_mut(number) {
+            bucket.meter.still_at_rest(now.since(self.born), counts.offered);
             bucket.counts = counts;
         }
     }
@@ -254,8 +255,8 @@ impl Agent {
             entries.push(ReportEntry {
                 bucket: reference,
                 counts: bucket.counts,
-                // The parent cannot measure what it hears of for the first time.
-                demand: named.then(|| bucket.meter.rate()),
+                // The parent cannot measure what it hears of for the first time, nor see as finely when news began.
+                demand: (named || !full).then(|| bucket.meter.rate()),
                 in_force: bucket.headroom.filter(|_| greeting),
             });
         }

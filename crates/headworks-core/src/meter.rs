@@ -59,8 +59,12 @@ impl Meter {
         }
     }
 
-    /// Whether a window is too short, and holds too little, to tell more than the rate that is known already.
+    /// Whether a window is too short, and holds too little, to tell more than the rate that is known already. After
+    /// rest nothing is known, and anything is better.
     fn is_thin(&self, from: Point, to: Point) -> bool {
+        if self.rate <= 0.0 {
+            return false;
+        }
         let expected = self.rate * to.elapsed.saturating_sub(from.elapsed).as_secs_f64();
         to.elapsed.saturating_sub(from.elapsed) < WINDOW && units_between(from, to).max(expected) < SOLID
     }
@@ -68,6 +72,14 @@ impl Meter {
     /// The bucket was at rest over the whole interval.
     pub fn rest(&mut self, elapsed: Duration) {
         *self = Self::starting(elapsed, self.last.offered, 0.0);
+    }
+
+    /// Nothing was counted up to now since the last reading of a bucket at rest: what comes next is measured from
+    /// here, and not from a report up to an interval ago.
+    pub fn still_at_rest(&mut self, elapsed: Duration, offered: u64) {
+        if self.rate <= 0.0 && offered == self.last.offered {
+            self.rest(elapsed);
+        }
     }
 
     /// The child fell silent: what it offers is not known, and counts as nothing. Its next reading is divided by
@@ -142,6 +154,16 @@ mod tests {
         meter.observe(1000 * MS, 10, false);
         meter.observe(1050 * MS, 22, true);
         assert!(meter.rate() < 25.0, "{}", meter.rate());
+    }
+
+    #[test]
+    fn what_follows_rest_is_measured_from_its_first_request() {
+        let mut meter = Meter::default();
+        for beat in 1..=18 {
+            meter.still_at_rest(50 * MS * beat, 0);
+        }
+        meter.observe(1000 * MS, 15, true);
+        assert!((meter.rate() - 150.0).abs() < 1e-9, "{}", meter.rate());
     }
 
     #[test]

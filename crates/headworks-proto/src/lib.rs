@@ -26,8 +26,8 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/headwor
 
 /// Largest report that a parent reads, in bytes: 100 000 buckets that it has numbered, or some 40 000 new ones.
 pub const MAX_REPORT_BYTES: usize = 4 * 1024 * 1024;
-/// Most buckets read from one report; those past it are refused and counted. Without this bound a report of numbers
-/// alone, one byte each, would grow to hundreds of times its size in memory.
+/// Most buckets read from one report; those past it are refused and counted, named ones first. Without this bound a report
+/// of numbers alone, one byte each, would grow to a hundred times its size in memory.
 pub const MAX_BUCKETS_PER_REPORT: usize = 100_000;
 /// Largest plan that a child reads, in bytes: 100 000 limits on attaching.
 pub const MAX_PLAN_BYTES: usize = 16 * 1024 * 1024;

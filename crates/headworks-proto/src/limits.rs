@@ -87,14 +87,11 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
     }
     let mode = decode_mode(limit.mode())?;
     let missing = decode_missing(limit.missing())?;
-    let attributes = limit.r#match.into_iter().map(|attribute| (attribute.key, attribute.value));
-    let mut matches: Vec<(String, String)> = attributes.collect();
-    matches.sort();
     Some(Limit {
         rate: decode_rate(limit.rate?)?,
         on_silence: decode_silence(&limit.on_silence.unwrap_or_default())?,
         name: limit.name.into(),
-        matches,
+        matches: limit.r#match.into_iter().map(|attribute| (attribute.key, attribute.value)).collect(),
         per: limit.per,
         cost: limit.cost,
         mode,

@@ -80,7 +80,10 @@ pub(crate) fn decode(report: wire::Report) -> Result<(Report, u32), WireError> {
     let buckets = report.named.len() + report.numbers.len();
     let keys = report.named.into_iter().map(|key| bucket::decode(key).map(BucketRef::Named));
     let numbers = report.numbers.into_iter().map(|number| BucketRef::Number(BucketNumber(number)));
+    // Newcomers give way: a bucket that the parent holds already would count as idle if a full report lost it.
+    let room_for_named = MAX_BUCKETS_PER_REPORT.saturating_sub(numbers.len());
     let entries: Vec<ReportEntry> = (keys.enumerate().map(|(index, key)| row(key?, &named, index)))
+        .take(room_for_named)
         .chain(numbers.enumerate().map(|(index, number)| row(number, &numbered, index)))
         .take(MAX_BUCKETS_PER_REPORT)
         .flatten()

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "in a test a panic is the report")]
 
 use headworks_core::bucket::Counts;
-use headworks_core::message::{BucketNumber, BucketRef, Plan, Report, ReportEntry};
+use headworks_core::message::{BucketRef, Plan, Report, ReportEntry};
 use headworks_proto::{FromChild, MAX_BUCKETS_PER_REPORT, WireError, decode_child, decode_plan, wire};
 use prost::Message;
 
@@ -151,15 +151,22 @@ fn a_bucket_without_columns_has_counted_nothing() {
     assert!(report.entries.iter().all(|entry| entry.counts == Counts::default() && entry.demand.is_none()));
 }
 
-#[test]
-fn buckets_past_the_most_of_a_report_are_refused_and_the_others_stay() {
-    let most = u32::try_from(MAX_BUCKETS_PER_REPORT).unwrap();
-    let named = vec![wire_name("l", &[], false), wire_name("", &[], false)];
-    let report = wire::Report { named, numbers: (0..most + 5).collect(), ..wire::Report::default() };
+/// What is left of a report of these many named buckets (all of one name) and numbered ones.
+fn taken(named: u32, numbered: u32) -> (usize, usize, u32) {
+    let named = (0..named).map(|_| wire_name("l", &[], false)).collect();
+    let report = wire::Report { named, numbers: (0..numbered).collect(), ..wire::Report::default() };
     let (report, refused) = decode_report(report).unwrap();
-    assert_eq!((report.entries.len(), refused), (MAX_BUCKETS_PER_REPORT - 1, 8));
-    let last = report.entries.last().map(|entry| entry.bucket.clone());
-    assert_eq!(last, Some(BucketRef::Number(BucketNumber(most - 3))));
+    let is_named = |entry: &&ReportEntry| matches!(entry.bucket, BucketRef::Named(_));
+    let named = report.entries.iter().filter(is_named).count();
+    (named, report.entries.len() - named, refused)
+}
+
+#[test]
+fn buckets_past_the_most_of_a_report_are_refused_and_new_ones_give_way() {
+    let most = u32::try_from(MAX_BUCKETS_PER_REPORT).unwrap();
+    assert_eq!(taken(2, most - 2), (2, MAX_BUCKETS_PER_REPORT - 2, 0));
+    assert_eq!(taken(3, most - 2), (2, MAX_BUCKETS_PER_REPORT - 2, 1));
+    assert_eq!(taken(3, most + 5), (0, MAX_BUCKETS_PER_REPORT, 8));
 }
 
 fn sound_hello() -> wire::Hello {

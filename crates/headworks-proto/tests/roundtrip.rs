@@ -97,14 +97,14 @@ fn rate() -> impl Strategy<Value = Rate> {
 prop_compose! {
     fn limit()(
         matches in btree_map(text(), text(), 0..3),
-        per in vec(text(), 0..4),
+        per in vec("\\PC{1,24}", 0..4),
         rate in rate(),
         cost in 1..=u32::MAX,
         mode in select(vec![Mode::Enforce, Mode::Shadow, Mode::Off]),
         order in any::<i32>(),
         policy in select(vec![SilencePolicy::Hold, SilencePolicy::Open, SilencePolicy::Closed]),
         hold in option::of(duration()),
-        max_buckets in any::<u32>(),
+        max_buckets in 1..=u32::MAX,
         missing in select(vec![Missing::Skip, Missing::Empty, Missing::Drop]),
     ) -> Limit {
         Limit {

@@ -97,6 +97,7 @@ impl LimitSet {
     /// More `per` keys go first, then more `match` keys, then the lower `order`, then the name: the narrow limit
     /// trims a hog before the wide one counts, so that the wide one's ratio falls on everybody alike.
     pub fn new(mut limits: Vec<Limit>) -> Self {
+        limits.iter_mut().for_each(|limit| limit.matches.sort());
         limits.sort_by(|a, b| {
             (b.per.len().cmp(&a.per.len()))
                 .then(b.matches.len().cmp(&a.matches.len()))

@@ -187,7 +187,7 @@ impl World {
             host.counts.offered += u64::from(n);
             host.counts.dropped += u64::from(dropped);
             host.admitted += f64::from(n - dropped);
-            host.agent.count(host.number, host.counts);
+            host.agent.count(host.number, host.counts, self.now);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The listeners of a node: opened together, drained together.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::{BoxError, Router};
 use bytes::Bytes;
@@ -9,12 +10,16 @@ use hyper::service::Service;
 use hyper::{Request, Response};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::failure::Failure;
 use crate::serve::{self, Bounds, Listener};
 use crate::tree::{self, Handle, Seat};
+
+/// How long requests that are under way may take to end. No route takes longer than milliseconds.
+const UNDER_WAY: Duration = Duration::from_secs(2);
 
 /// What a node serves, and whether it is ready.
 pub(crate) struct Ports {
@@ -88,11 +93,12 @@ impl Ports {
         self.ready.send_replace(ready);
     }
 
-    /// Stops accepting, and waits until what is under way has ended.
+    /// Stops accepting, and waits until what is under way has ended; not for a client that never ends its request,
+    /// which would use up the grace period that the last report needs.
     pub(super) async fn close(self) {
         self.closing.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        let _ = timeout(UNDER_WAY, self.tasks.wait()).await;
     }
 }
 
