@@ -3,29 +3,43 @@
 use std::time::{Duration, Instant};
 
 use crate::LIMIT_400;
-use crate::harness::{Figure, FleetPlan, Tally, sleep_until};
+use crate::harness::{Figure, Fleet, FleetPlan, Node, Tally, eventually, sleep_until};
 
 /// When it is killed, in seconds of the load: by then the loop has settled.
 const KILLED: u64 = 6;
 
 #[test]
-fn keeps_the_last_ratio_for_the_hold_and_then_lets_everything_pass() {
+fn keeps_the_last_ratio_for_the_hold_then_lets_everything_pass_until_it_comes_back() {
     let mut fleet = FleetPlan::new(LIMIT_400).hold("8s").start();
-    let loads = fleet.load(&[150.0; 4], Duration::from_secs(22));
+    let loads = fleet.load(&[150.0; 4], Duration::from_secs(40));
     sleep_until(loads.second(KILLED));
     fleet.controller.kill();
     sleep_until(loads.second(KILLED + 7) - Duration::from_millis(500));
-    fleet.agents.iter().for_each(|agent| assert_eq!(agent.scrape().plan_state(), "alone", "{}", agent.id));
-    sleep_until(loads.second(KILLED + 12));
-    for agent in &fleet.agents {
-        assert_eq!(agent.scrape().plan_state(), "open", "{}", agent.id);
-        assert_eq!(agent.says("failing open"), 1, "{} says so once", agent.id);
-    }
+    below(&fleet).for_each(|node| assert_eq!(node.scrape().plan_state(), "alone", "{}", node.id));
+    eventually("everyone below the controller is open", Duration::from_secs(5), || {
+        let states: Vec<String> = below(&fleet).map(|node| node.scrape().plan_state()).collect();
+        states.iter().any(|state| state != "open").then(|| format!("{states:?}"))
+    });
+    let opened = Instant::now();
+    // A second to be over, and two that count.
+    sleep_until(opened + Duration::from_secs(4));
+    let (opened, restarted) = (loads.second_from(opened), loads.second_from(Instant::now()));
+    fleet.controller.restart();
+    fleet.stands();
     let all = Tally::sum(&loads.finish());
     all.has_no_errors();
+    for node in below(&fleet) {
+        assert_eq!(node.says("hold is over: failing open"), 1, "{} says so once", node.id);
+    }
     Figure::new(&format!("admitted in the hold\n{all}\n"), all.rate(6..13)).is_about(400.0, 0.05);
-    let open = all.during(17..22);
+    let open = all.during(opened + 1..opened + 3);
     assert_eq!(open.allowed, open.attempts, "something is dropped after the hold\n{all}");
+    Figure::new(&format!("admitted 15 s after\n{all}\n"), all.rate(restarted + 15..40)).is_about(400.0, 0.03);
+}
+
+/// Those who go on alone without it.
+fn below(fleet: &Fleet) -> impl Iterator<Item = &Node> {
+    fleet.aggregators.iter().chain(&fleet.agents)
 }
 
 #[test]

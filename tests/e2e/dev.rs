@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{Figure, Process, eventually};
+use crate::harness::{Figure, LimitsFile, Process, eventually};
 
 /// One line of the demo: a limit's last second.
 #[derive(Clone, Debug)]
@@ -55,4 +55,22 @@ fn drops_what_is_over_the_limit_two_intervals_into_the_surge_and_ends_at_ctrl_c(
     dev.signal("INT");
     let status = dev.wait(Duration::from_secs(2));
     assert_eq!(status.code(), Some(0), "after {:?}\n{}", asked.elapsed(), dev.stderr.tail());
+}
+
+#[test]
+fn shows_the_limits_of_a_file_instead_of_the_example() {
+    let file =
+        LimitsFile::new("limits:\n  - {name: mine, match: {service: mine}, rate: 100/second}\n");
+    let path = file.path().display().to_string();
+    let args = ["dev", "--limits", &path, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let mut dev = Process::start("dev", args);
+    let lines = || dev.stdout.lines().iter().filter_map(|text| Line::parse(text)).collect::<Vec<_>>();
+    eventually("two lines", Duration::from_secs(10), || (lines().len() < 2).then(|| dev.stdout.tail()));
+    for line in lines() {
+        assert_eq!(line.limit, "mine", "{line:?}");
+        Figure::new(&format!("the limit in {line:?}"), line.rate).is_near(100.0, 0.0);
+    }
+    dev.signal("INT");
+    let status = dev.wait(Duration::from_secs(2));
+    assert_eq!(status.code(), Some(0), "{}", dev.stderr.tail());
 }

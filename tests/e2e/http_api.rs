@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{Fleet, FleetPlan, Load, Loads, eventually, get_unix};
+use crate::harness::{Figure, Fleet, FleetPlan, Load, Loads, eventually, get_unix};
 
 const LIMITS: &str = "
 limits:
@@ -62,6 +62,19 @@ fn one_key_is_one_bucket_however_it_is_encoded() {
         (!heard || !named).then(|| limit.to_string())
     });
     assert_eq!(agent.status().limit("per-key").unwrap()["buckets"], 1);
+}
+
+#[test]
+fn a_cost_counts_as_that_many_units() {
+    let fleet = fleet();
+    let agent = &fleet.agents[0];
+    assert_eq!(agent.get("http", "/allow?key=K&n=5").unwrap().status, 200);
+    let offered = agent.scrape().of_limit("headworks_offered_total", "per-key");
+    Figure::new("offered to the agent", offered).is_near(5.0, 0.0);
+    eventually("the controller hears of five units", Duration::from_secs(4), || {
+        let limit = fleet.controller.status().limit("per-key").cloned().unwrap_or_default();
+        (limit["totals"]["offered"] != 5).then(|| limit.to_string())
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@
 mod harness;
 
 mod aggregator_away;
+mod bans;
 mod command_line;
 mod controller_away;
 mod dev;
@@ -15,6 +16,7 @@ mod drain;
 mod http_api;
 mod limit_held;
 mod metrics_text;
+mod parent_missing;
 mod pipeline;
 mod reload;
 mod shadow;

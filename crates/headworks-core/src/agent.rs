@@ -9,8 +9,10 @@ use std::time::Duration;
 use crate::bucket::{BucketKey, Counts};
 use crate::ladder::{PlanState, headroom_in_force};
 use crate::limits::{Limit, LimitSet};
-use crate::link::{Due, Link};
-use crate::message::{BucketNumber, Hello, Incarnation, Plan, PlanEntry, Report, ReportEntry, Tier};
+use crate::link::{Due, Link, NameRoom};
+use crate::message::{
+    BucketNumber, BucketRef, Hello, Incarnation, Plan, PlanEntry, Report, ReportEntry, Tier,
+};
 use crate::meter::Meter;
 use crate::registry::Registry;
 use crate::significance::{AT_A_LEAF, is_news};
@@ -241,6 +243,7 @@ impl Agent {
         let elapsed = now.since(self.born);
         let greeting = self.link.is_greeting();
         let mut entries = Vec::new();
+        let (mut room, mut complete) = (NameRoom::default(), true);
         for (number, key, bucket) in self.buckets.iter_mut() {
             if !wanted(bucket, number) {
                 if full {
@@ -248,10 +251,14 @@ impl Agent {
                 }
                 continue;
             }
+            let reference = self.link.reference(number, key);
+            let named = matches!(reference, BucketRef::Named(_));
+            if named && !room.takes(key) {
+                complete = false;
+                continue;
+            }
             bucket.meter.observe(elapsed, bucket.counts.offered, !full);
             bucket.reported = bucket.counts;
-            let reference = self.link.reference(number, key);
-            let named = matches!(reference, crate::message::BucketRef::Named(_));
             entries.push(ReportEntry {
                 bucket: reference,
                 counts: bucket.counts,
@@ -260,6 +267,8 @@ impl Agent {
                 in_force: bucket.headroom.filter(|_| greeting),
             });
         }
-        Report { sequence: self.link.say(now, full), elapsed, full, agents: 1, entries }
+        // A report that had to leave something out must not say that it is idle.
+        let full = full && complete;
+        Report { sequence: self.link.say(now, full, complete), elapsed, full, agents: 1, entries }
     }
 }

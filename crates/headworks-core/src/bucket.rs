@@ -22,6 +22,16 @@ impl BucketKey {
         Self { limit, scope: Vec::new(), values: Values::Of(Vec::new()) }
     }
 
+    /// Bytes that the key takes in a message, about.
+    pub fn size(&self) -> usize {
+        let values = match &self.values {
+            Values::Of(values) => values.as_slice(),
+            Values::Rest => &[],
+        };
+        let texts = self.scope.iter().chain(values).map(|text| text.len() + 4);
+        self.limit.len() + 8 + texts.sum::<usize>()
+    }
+
     /// A limit without `per` has this one bucket, which every child may hear of.
     pub fn is_whole(&self) -> bool {
         self.values == Values::Of(Vec::new())

@@ -13,6 +13,29 @@ pub const INTERVAL: Duration = Duration::from_secs(1);
 /// Least time between two reports until a plan says otherwise.
 pub const SPACING: Duration = Duration::from_millis(50);
 
+/// Most bytes of names in one message. Messages are bounded, and names come from outside: ten thousand new values of a
+/// kilobyte each must not make a report that the parent refuses, again and again.
+const NAMES: usize = 1024 * 1024;
+
+/// What is left of the room for names in one message; those that find none wait for the next.
+#[derive(Debug)]
+pub(crate) struct NameRoom(usize);
+
+impl Default for NameRoom {
+    fn default() -> Self {
+        Self(NAMES)
+    }
+}
+
+impl NameRoom {
+    /// Whether this name still fits; if so, its room is taken.
+    pub(crate) fn takes(&mut self, key: &BucketKey) -> bool {
+        let left = self.0.checked_sub(key.size());
+        self.0 = left.unwrap_or(self.0);
+        left.is_some()
+    }
+}
+
 /// Whether a child may report now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
@@ -56,6 +79,8 @@ impl HeldPlan {
 pub struct Link {
     attached: bool,
     greeting: bool,
+    /// The last report had to leave something out.
+    owing: bool,
     parent: Option<Incarnation>,
     heard: u64,
     said: u64,
@@ -73,6 +98,7 @@ impl Default for Link {
         Self {
             attached: false,
             greeting: false,
+            owing: false,
             parent: None,
             heard: 0,
             said: 0,
@@ -120,15 +146,16 @@ impl Link {
         } else if self.greeting || now.since(self.last_full) >= self.interval {
             Due::Full
         } else if now.since(self.last_report) >= self.spacing {
-            Due::IfNews
+            if self.owing { Due::Full } else { Due::IfNews }
         } else {
             Due::No
         }
     }
 
-    /// The sequence number for a report that goes out now.
-    pub fn say(&mut self, now: Moment, full: bool) -> u64 {
+    /// The sequence number for a report that goes out now; one that is not `complete` is followed by another soon.
+    pub fn say(&mut self, now: Moment, full: bool, complete: bool) -> u64 {
         self.greeting = false;
+        self.owing = !complete;
         self.last_report = now;
         if full {
             self.last_full = now;

@@ -9,8 +9,8 @@ use crate::bucket::Counts;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::ladder::PlanState;
 use crate::limits::LimitSet;
-use crate::link::{Due, HeldPlan, Link};
-use crate::message::{BucketNumber, Hello, Plan, Report, ReportEntry, Tier};
+use crate::link::{Due, HeldPlan, Link, NameRoom};
+use crate::message::{BucketNumber, BucketRef, Hello, Plan, Report, ReportEntry, Tier};
 use crate::node::Node;
 use crate::significance::{AT_A_SUM, is_news};
 use crate::units::{Headroom, Moment};
@@ -232,21 +232,29 @@ impl Zone {
         let parent = &mut self.parents[parent];
         let greeting = parent.link.is_greeting();
         let mut entries = Vec::new();
+        let (mut room, mut complete) = (NameRoom::default(), true);
         for (number, key, bucket) in self.children.buckets().iter() {
             let said = parent.said.entry(number).or_default();
             if !wanted(*said, bucket.counts, bucket.demand) {
                 continue;
             }
+            let reference = parent.link.reference(number, key);
+            if matches!(reference, BucketRef::Named(_)) && !room.takes(key) {
+                complete = false;
+                continue;
+            }
             *said = Said { counts: bucket.counts, demand: bucket.demand };
             entries.push(ReportEntry {
-                bucket: parent.link.reference(number, key),
+                bucket: reference,
                 counts: bucket.counts,
                 demand: Some(bucket.demand),
                 in_force: bucket.headroom.or(bucket.in_force).filter(|_| greeting),
             });
         }
+        // A report that had to leave something out must not say that it is idle.
+        let full = full && complete;
         Report {
-            sequence: parent.link.say(now, full),
+            sequence: parent.link.say(now, full, complete),
             elapsed: now.since(self.born),
             full,
             agents: self.children.agents(),

@@ -4,11 +4,19 @@
 
 mod world;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use headworks_core::agent::Agent;
+use headworks_core::bucket::{BucketKey, Counts, Values};
+use headworks_core::fleet::Fleet;
+
 use headworks_core::ladder::PlanState;
+use headworks_core::limits::parse;
+use headworks_core::message::BucketRef;
 use headworks_core::node::Node;
-use world::{HOLD, Mischief, World};
+use headworks_core::units::Moment;
+use world::{HOLD, Mischief, World, identity};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -137,4 +145,36 @@ fn an_agent_that_falls_silent_stops_counting_after_three_intervals() {
     world.run(5 * SECOND);
     // 450/s are left to count, and 400/s of them pass; counting the silent one would pass only 300/s.
     assert_near(world.run(10 * SECOND), 400.0, 0.02);
+}
+
+#[test]
+fn ten_thousand_new_names_of_a_kilobyte_travel_in_messages_that_fit() {
+    let limits = parse("limits: [{name: each, per: [key], rate: 5/second}]").unwrap();
+    let now = Moment::default();
+    let mut agent = Agent::new(identity("agent", 1), HOLD, now);
+    let mut fleet = Fleet::new(&identity("controller", 2), Arc::new(limits), HOLD, now);
+    let child = fleet.attach(agent.hello(), now).child;
+    agent.attached("controller".to_owned());
+    agent.plan(fleet.plan_for(child, now).unwrap(), now);
+    for value in 0..10_000 {
+        let values = Values::Of(vec![format!("{value:01000}")]);
+        let key = BucketKey { limit: "each".into(), scope: Vec::new(), values };
+        let number = agent.open(&key, now).unwrap();
+        agent.count(number, Counts { offered: 1, ..Counts::default() }, now);
+    }
+    let mut told = 0;
+    for beat in 1..=20 {
+        let now = now + beat * Duration::from_millis(50);
+        let Some(report) = agent.report(now) else { continue };
+        let names = report.entries.iter().filter(|entry| matches!(entry.bucket, BucketRef::Named(_))).count();
+        assert!(names * 1000 <= 1 << 20, "{names} names in one report");
+        told += report.entries.len();
+        fleet.report(child, &report, now);
+        agent.plan(fleet.plan_for(child, now).unwrap(), now);
+    }
+    assert!(told >= 10_000, "{told} buckets told");
+    assert_eq!(
+        fleet.children().buckets().iter().map(|(_, _, bucket)| bucket.counts.offered).sum::<u64>(),
+        10_000
+    );
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{ChildId, Children};
 use crate::limits::LimitSet;
-use crate::link::{INTERVAL, SPACING};
+use crate::link::{INTERVAL, NameRoom, SPACING};
 use crate::message::{Plan, PlanEntry, View};
 
 /// What every plan of a moment has in common.
@@ -36,13 +36,19 @@ impl Children {
         let mut names = Vec::new();
         let (mut shared, mut private) = (Vec::new(), Vec::new());
         let told = child.told;
+        let (mut room, mut complete) = (NameRoom::default(), true);
         let others = child.held.keys().filter(|number| !self.whole.contains(number));
         for number in self.whole.iter().chain(others).copied() {
             let (Some(key), Some(bucket)) = (self.buckets.key(number), self.buckets.get(number)) else {
                 continue;
             };
-            let new_to_child = child.names.insert(number);
+            let new_to_child = !child.names.contains(&number);
             if new_to_child {
+                if !room.takes(key) {
+                    complete = false;
+                    continue;
+                }
+                child.names.insert(number);
                 names.push((number, key.clone()));
             }
             if let Some(headroom) = bucket.headroom
@@ -52,7 +58,9 @@ impl Children {
                 section.push(PlanEntry { bucket: number, headroom });
             }
         }
-        child.unnamed.clear();
+        if complete {
+            child.unnamed.clear();
+        }
         child.told = self.revision;
         child.plans_sent += 1;
         let knows_limits = child.limits == Some(header.limits.digest());

@@ -59,10 +59,9 @@ pub struct World {
     chance: u64,
 }
 
-fn identity(node: String, lives: &mut u64) -> Identity {
-    *lives += 1;
-    let incarnation = Incarnation(*lives);
-    Identity { node, incarnation, zone: String::new(), region: String::new(), version: String::new() }
+pub fn identity(node: &str, life: u64) -> Identity {
+    let (zone, region, version) = (String::new(), String::new(), String::new());
+    Identity { node: node.to_owned(), incarnation: Incarnation(life), zone, region, version }
 }
 
 impl World {
@@ -88,19 +87,24 @@ impl World {
         world
     }
 
+    fn next_life(&mut self) -> u64 {
+        self.lives += 1;
+        self.lives
+    }
+
     pub fn start_fleet(&mut self) {
-        let identity = identity("controller".to_owned(), &mut self.lives);
+        let identity = identity("controller", self.next_life());
         self.fleet = Some(Fleet::new(&identity, self.limits.clone(), HOLD, self.now));
     }
 
     pub fn start_zone(&mut self, zone: usize) {
-        let mut identity = identity(format!("aggregator-{zone}"), &mut self.lives);
+        let mut identity = identity(&format!("aggregator-{zone}"), self.next_life());
         identity.zone = zone.to_string();
         self.sites[zone].zone = Some(Zone::new(identity, 1, HOLD, self.now));
     }
 
     fn add_host(&mut self, zone: usize, rate: f64) {
-        let identity = identity(format!("agent-{}", self.hosts.len()), &mut self.lives);
+        let identity = identity(&format!("agent-{}", self.hosts.len()), self.next_life());
         let mut agent = Agent::new(identity, HOLD, self.now);
         let key = BucketKey::whole("all".into());
         let number = agent.open(&key, self.now).unwrap();
