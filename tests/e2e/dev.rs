@@ -59,8 +59,7 @@ fn drops_what_is_over_the_limit_two_intervals_into_the_surge_and_ends_at_ctrl_c(
 
 #[test]
 fn shows_the_limits_of_a_file_instead_of_the_example() {
-    let file =
-        LimitsFile::new("limits:\n  - {name: mine, match: {service: mine}, rate: 100/second}\n");
+    let file = LimitsFile::new("limits:\n  - {name: mine, match: {service: mine}, rate: 100/second}\n");
     let path = file.path().display().to_string();
     let args = ["dev", "--limits", &path, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
     let mut dev = Process::start("dev", args);

@@ -162,13 +162,23 @@ pub(crate) async fn watch(
     }
 }
 
-/// `headworks limits check`.
+/// `headworks limits check`: tells of every path, good or bad.
 pub(crate) fn check(paths: &[PathBuf]) -> Result<(), Failure> {
+    let mut bad = 0;
     for path in paths {
-        let limits = read(path)?.parse()?;
-        println!("{}: {}, digest {}", path.display(), count(limits.limits().len(), "limit"), limits.digest());
+        match read(path).and_then(|content| content.parse()) {
+            Ok(limits) => {
+                let (count, digest) = (count(limits.limits().len(), "limit"), limits.digest());
+                println!("{}: {count}, digest {digest}", path.display());
+            }
+            Err(error) => {
+                bad += 1;
+                eprintln!("{error}");
+            }
+        }
     }
-    Ok(())
+    let all = paths.len();
+    if bad == 0 { Ok(()) } else { Err(Failure::Usage(format!("{bad} of {} at fault", count(all, "path")))) }
 }
 
 fn count(number: usize, noun: &str) -> String {
