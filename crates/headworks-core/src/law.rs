@@ -9,7 +9,7 @@ use crate::units::{Headroom, Rate};
 const WEIGHT: f64 = 0.25;
 /// Intervals after a jump in which an observation replaces the mean: a jump is measured over a window that is short,
 /// or that began before it, and averaged with what follows it would be felt for ten seconds.
-const UNSETTLED: u8 = 2;
+const UNSETTLED: u8 = 3;
 /// Deviations within which a change is taken for noise. Beyond, it is taken at once: an average would double the
 /// time to settle.
 const NOISE: f64 = 3.0;
