@@ -40,7 +40,6 @@ pub struct Bucket {
     pub in_force: Option<Headroom>,
     /// Whether a report spoke of it since the last tick.
     pub heard: bool,
-    holders: u32,
     changed: u64,
 }
 
@@ -185,7 +184,7 @@ impl Children {
 
     fn take(&mut self, child: &mut Child, number: BucketNumber, entry: &ReportEntry, report: &Report) {
         let Some(bucket) = self.buckets.get_mut(number) else { return };
-        let held = child.hold(number, entry, || bucket.holders += 1);
+        let held = child.hold(number, entry);
         bucket.counts += entry.counts.since(held.counts);
         let before = held.demand();
         held.read(entry, report);
@@ -213,11 +212,6 @@ impl Children {
     pub fn detach(&mut self, id: ChildId, now: Moment) -> Option<(Child, HashMap<BucketNumber, f64>)> {
         let mut child = self.children.remove(&id)?;
         let demand = self.silence_child(&mut child);
-        for number in child.held.keys() {
-            if let Some(bucket) = self.buckets.get_mut(*number) {
-                bucket.holders = bucket.holders.saturating_sub(1);
-            }
-        }
         self.remember(&child, now);
         Some((child, demand))
     }
@@ -307,7 +301,7 @@ enum Resolved {
 }
 
 impl Bucket {
-    /// Floats that are added and taken away again leave dust; a demand without holders is none.
+    /// Floats that are added and taken away again leave dust, which is no demand.
     fn shift(&mut self, change: f64) {
         self.heard = true;
         self.demand = (self.demand + change).max(0.0);

@@ -13,7 +13,7 @@ use crate::limits::LimitSet;
 use crate::link::INTERVAL;
 use crate::message::{BucketNumber, Hello, Plan, Report, Tier, View};
 use crate::node::Node;
-use crate::units::{Headroom, Moment};
+use crate::units::Moment;
 
 use orphans::Orphans;
 
@@ -104,16 +104,6 @@ impl Fleet {
         let in_force = bucket.in_force.filter(|_| self.is_learning(now) && !limit.rate.is_ban());
         let headroom = in_force.map_or(computed, |told| if told < computed { told } else { computed });
         self.children.set_headroom(number, Some(headroom));
-    }
-
-    /// The demand that the law goes by, in units a second.
-    pub fn demand(&self, number: BucketNumber) -> f64 {
-        self.demands.get(&number).map_or(0.0, |demand| demand.rate())
-    }
-
-    /// The headroom of a bucket.
-    pub fn headroom(&self, number: BucketNumber) -> Option<Headroom> {
-        self.children.buckets().get(number).and_then(|bucket| bucket.headroom)
     }
 
     /// Time since the last computation; grows beyond an interval only when the tick is late.

@@ -110,14 +110,8 @@ impl Child {
         self.greeted = true;
     }
 
-    pub(super) fn hold(
-        &mut self,
-        number: BucketNumber,
-        entry: &ReportEntry,
-        first: impl FnOnce(),
-    ) -> &mut Held {
+    pub(super) fn hold(&mut self, number: BucketNumber, entry: &ReportEntry) -> &mut Held {
         self.held.entry(number).or_insert_with(|| {
-            first();
             let counts = match &mut self.baseline {
                 Baseline::Remembered(counts) => counts.remove(&number).unwrap_or_default(),
                 Baseline::FirstReport if !self.greeted => entry.counts,

@@ -52,10 +52,9 @@ impl Orphans {
         if self.0.len() >= MOST || demand.is_empty() {
             return;
         }
-        let lost = |number| -> f64 { elsewhere(number) };
         let demand = demand
             .iter()
-            .map(|(number, own)| (*number, Lost { own: *own, elsewhere: lost(*number) }))
+            .map(|(number, own)| (*number, Lost { own: *own, elsewhere: elsewhere(*number) }))
             .collect();
         let found_by = zone_lives.then(|| now + REATTACHED_WITHIN);
         self.0.push(Orphan { zone: zone.to_owned(), left: now, found_by, demand });

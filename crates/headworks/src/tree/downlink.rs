@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::Stream;
-use headworks_core::message::{Hello, Report};
+use headworks_core::message::Hello;
 use headworks_proto::{FromChild, MAX_REPORT_BYTES, wire};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -97,15 +97,13 @@ async fn listen<S: Seat>(
         };
         let Ok(Some(message)) = next else { break };
         match headworks_proto::decode_child(message) {
-            Ok(FromChild::Report { report, refused }) => hear(&handle, stream, report, refused).await,
+            Ok(FromChild::Report { report, refused }) => {
+                handle.send(Input::Report { stream, report, refused }).await;
+            }
             Ok(FromChild::Goodbye) => break,
             Ok(FromChild::Hello(_)) => tracing::warn!("second hello on a stream ignored"),
             Err(error) => tracing::warn!(%error, "message refused"),
         }
     }
     handle.send(Input::Gone { stream }).await;
-}
-
-async fn hear<S: Seat>(handle: &Handle<S>, stream: StreamId, report: Report, refused: u32) {
-    handle.send(Input::Report { stream, report, refused }).await;
 }
