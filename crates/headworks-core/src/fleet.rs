@@ -10,7 +10,7 @@ use crate::agent::Identity;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::law::{self, Demand};
 use crate::limits::LimitSet;
-use crate::link::INTERVAL;
+use crate::link::{INTERVAL, SPACING};
 use crate::message::{BucketNumber, Hello, Plan, Report, Tier, View};
 use crate::node::Node;
 use crate::units::Moment;
@@ -29,6 +29,7 @@ pub struct Fleet {
     demands: HashMap<BucketNumber, Demand>,
     orphans: Orphans,
     hold: Duration,
+    spacing: Duration,
     learns_until: Moment,
     computed: Moment,
 }
@@ -43,11 +44,19 @@ impl Fleet {
             demands: HashMap::new(),
             orphans: Orphans::default(),
             hold,
+            spacing: SPACING,
             learns_until: now + TTL,
             computed: now,
         };
         fleet.install(limits, now);
         fleet
+    }
+
+    /// Least time between two reports of one node, in the whole tree. As long as the report interval, it turns early
+    /// reports off.
+    #[must_use]
+    pub fn with_spacing(self, spacing: Duration) -> Self {
+        Self { spacing, ..self }
     }
 
     /// Puts other limits in force. The state of limits that did not change stays.
@@ -181,6 +190,7 @@ impl Node for Fleet {
             ttl: TTL,
             view: self.view(),
             generation: self.generation,
+            spacing: self.spacing,
             limits: &self.limits,
         };
         self.children.plan_for(child, header)

@@ -54,6 +54,8 @@ pub struct HeldPlan {
     age: Duration,
     /// Below this age the plan is fresh.
     pub ttl: Duration,
+    /// Least time between two reports of one node.
+    pub spacing: Duration,
     /// What its controller heard.
     pub view: View,
     /// How many sets of limits its controller has had.
@@ -181,6 +183,7 @@ impl Link {
             received: now,
             age: plan.age,
             ttl: plan.ttl,
+            spacing: self.spacing,
             view: plan.view,
             generation: plan.generation,
         });

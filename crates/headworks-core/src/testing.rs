@@ -1,6 +1,6 @@
 //! What tests of this crate build their cases from.
 
-use crate::limits::{Limit, Missing, Mode, OnSilence};
+use crate::limits::{Limit, Missing, Mode, OnSilence, SurgeGuard};
 use crate::units::{Rate, Unit};
 
 /// A limit of `amount` a second on everything.
@@ -16,5 +16,7 @@ pub(crate) fn limit(name: &str, amount: u64) -> Limit {
         on_silence: OnSilence::default(),
         max_buckets: 10_000,
         missing: Missing::Skip,
+        burst: None,
+        surge_guard: SurgeGuard::default(),
     }
 }

@@ -73,6 +73,12 @@ impl fmt::Display for Rate {
 pub enum Unit {
     /// One second.
     Second,
+    /// 60 seconds.
+    Minute,
+    /// 60 minutes.
+    Hour,
+    /// 24 hours.
+    Day,
 }
 
 impl Unit {
@@ -80,6 +86,9 @@ impl Unit {
     pub fn duration(self) -> Duration {
         match self {
             Unit::Second => Duration::from_secs(1),
+            Unit::Minute => Duration::from_secs(60),
+            Unit::Hour => Duration::from_secs(3600),
+            Unit::Day => Duration::from_secs(24 * 3600),
         }
     }
 
@@ -87,6 +96,9 @@ impl Unit {
     pub fn name(self) -> &'static str {
         match self {
             Unit::Second => "second",
+            Unit::Minute => "minute",
+            Unit::Hour => "hour",
+            Unit::Day => "day",
         }
     }
 }

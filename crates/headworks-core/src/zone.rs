@@ -300,6 +300,7 @@ impl Node for Zone {
             ttl: plan.ttl,
             view: plan.view,
             generation: plan.generation,
+            spacing: plan.spacing,
             limits: &self.limits,
         };
         self.children.plan_for(child, header)

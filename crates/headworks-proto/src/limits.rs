@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headworks_core::limits::{Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy};
+use headworks_core::limits::{Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard};
 use headworks_core::matching::MAX_PER_KEYS;
 use headworks_core::units::{Rate, Unit};
 
@@ -37,9 +37,18 @@ fn encode_limit(limit: &Limit) -> wire::Limit {
 fn encode_rate(rate: Rate) -> wire::Rate {
     match rate {
         Rate::Unlimited => wire::Rate { rate: Some(wire::rate::Rate::Unlimited(true)), unit: 0 },
-        Rate::Per { amount, unit: Unit::Second } => {
-            wire::Rate { rate: Some(wire::rate::Rate::Amount(amount)), unit: wire::Unit::Second.into() }
+        Rate::Per { amount, unit } => {
+            wire::Rate { rate: Some(wire::rate::Rate::Amount(amount)), unit: encode_unit(unit).into() }
         }
+    }
+}
+
+fn encode_unit(unit: Unit) -> wire::Unit {
+    match unit {
+        Unit::Second => wire::Unit::Second,
+        Unit::Minute => wire::Unit::Minute,
+        Unit::Hour => wire::Unit::Hour,
+        Unit::Day => wire::Unit::Day,
     }
 }
 
@@ -98,6 +107,8 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
         order: limit.order,
         max_buckets: limit.max_buckets,
         missing,
+        burst: None,
+        surge_guard: SurgeGuard::default(),
     })
 }
 
@@ -112,10 +123,18 @@ fn is_bounded(limit: &wire::Limit) -> bool {
 fn decode_rate(rate: wire::Rate) -> Option<Rate> {
     match (rate.rate?, rate.unit()) {
         (wire::rate::Rate::Unlimited(true), _) => Some(Rate::Unlimited),
-        (wire::rate::Rate::Amount(amount), wire::Unit::Second) => {
-            Some(Rate::Per { amount, unit: Unit::Second })
-        }
+        (wire::rate::Rate::Amount(amount), unit) => Some(Rate::Per { amount, unit: decode_unit(unit)? }),
         _ => None,
+    }
+}
+
+fn decode_unit(unit: wire::Unit) -> Option<Unit> {
+    match unit {
+        wire::Unit::Unspecified => None,
+        wire::Unit::Second => Some(Unit::Second),
+        wire::Unit::Minute => Some(Unit::Minute),
+        wire::Unit::Hour => Some(Unit::Hour),
+        wire::Unit::Day => Some(Unit::Day),
     }
 }
 

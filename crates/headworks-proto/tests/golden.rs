@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headworks_core::bucket::{BucketKey, Counts, Values};
-use headworks_core::limits::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy};
+use headworks_core::limits::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard};
 use headworks_core::message::{
     BucketNumber, BucketRef, Hello, Incarnation, Plan, PlanEntry, Report, ReportEntry, Tier, View,
 };
@@ -101,6 +101,8 @@ fn limit(name: &str, rate: Rate) -> Limit {
         on_silence: OnSilence::default(),
         max_buckets: 10_000,
         missing: Missing::Skip,
+        burst: None,
+        surge_guard: SurgeGuard::default(),
     }
 }
 
@@ -116,12 +118,16 @@ fn limits() -> LimitSet {
             on_silence: silence(SilencePolicy::Closed, Some(Duration::from_secs(30))),
             max_buckets: 300,
             missing: Missing::Drop,
+            burst: None,
+            surge_guard: SurgeGuard::default(),
             ..limit("per-host", per_second(1_000))
         },
         Limit {
             mode: Mode::Shadow,
             on_silence: silence(SilencePolicy::Open, None),
             missing: Missing::Empty,
+            burst: None,
+            surge_guard: SurgeGuard::default(),
             ..limit("tried", per_second(20))
         },
         Limit {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{ChildId, Children};
 use crate::limits::LimitSet;
-use crate::link::{INTERVAL, NameRoom, SPACING};
+use crate::link::{INTERVAL, NameRoom};
 use crate::message::{Plan, PlanEntry, View};
 
 /// What every plan of a moment has in common.
@@ -19,6 +19,8 @@ pub struct Header<'a> {
     pub view: View,
     /// How many sets of limits the controller has had.
     pub generation: u64,
+    /// Least time between two reports of a child, however few the children are.
+    pub spacing: Duration,
     /// The limits in force.
     pub limits: &'a Arc<LimitSet>,
 }
@@ -71,7 +73,7 @@ impl Children {
             age: header.age,
             ttl: header.ttl,
             interval: INTERVAL,
-            spacing: spacing(self.children.len()),
+            spacing: spacing(self.children.len()).max(header.spacing),
             view: header.view,
             digest: header.limits.digest(),
             generation: header.generation,
@@ -85,6 +87,5 @@ impl Children {
 
 /// The spacing that keeps early reports of a surge below 20 000 a second at one parent.
 fn spacing(children: usize) -> Duration {
-    let for_all = Duration::from_micros(50).saturating_mul(u32::try_from(children).unwrap_or(u32::MAX));
-    for_all.max(SPACING)
+    Duration::from_micros(50).saturating_mul(u32::try_from(children).unwrap_or(u32::MAX))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::units::Rate;
+use crate::units::{Rate, Unit};
 
 /// One rule: which requests it concerns, how they are counted, and how many of them pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,49 @@ pub struct Limit {
     pub max_buckets: u32,
     /// What becomes of a request that lacks a `per` key.
     pub missing: Missing,
+    /// Most that a budget saves up, in cost units; `None` takes one minute's worth. Only for limits per minute and
+    /// longer.
+    pub burst: Option<u64>,
+    /// How far a node may exceed its share between two plans. Only for limits per second.
+    pub surge_guard: SurgeGuard,
+}
+
+impl Limit {
+    /// Most that a budget saves up, in cost units: by default what its rate gives in a minute, and never more than
+    /// what it gives in its own unit. `None` for limits per second, which are rates and save nothing up.
+    pub fn budget(&self) -> Option<u64> {
+        let Rate::Per { amount, unit } = self.rate else { return None };
+        if unit == Unit::Second {
+            return None;
+        }
+        let minutes = unit.duration().as_secs() / 60;
+        Some(self.burst.unwrap_or(amount.div_ceil(minutes)).min(amount))
+    }
+}
+
+/// How far a node may exceed its share of a limit until its parents have heard of a surge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SurgeGuard {
+    /// As far as its traffic goes.
+    Off,
+    /// So many hundredths of its share; 150 is half as much again.
+    Hundredths(u32),
+}
+
+impl SurgeGuard {
+    /// The multiple of its share that a node may pass; `None` when off.
+    pub fn factor(self) -> Option<f64> {
+        match self {
+            SurgeGuard::Off => None,
+            SurgeGuard::Hundredths(hundredths) => Some(f64::from(hundredths) / 100.0),
+        }
+    }
+}
+
+impl Default for SurgeGuard {
+    fn default() -> Self {
+        SurgeGuard::Hundredths(150)
+    }
 }
 
 /// Whether a limit's verdict is enforced. The verdict itself is the same in every mode.
@@ -155,6 +198,7 @@ impl Digest {
             // worst, which costs one more sending of the limits.
             let rest = (limit.rate, limit.cost, limit.mode, limit.order, limit.on_silence);
             hash.update(format!("{rest:?}{:?}{:?}", limit.max_buckets, limit.missing));
+            hash.update(format!("{:?}{:?}", limit.burst, limit.surge_guard));
         }
         let mut digest = [0; 16];
         digest.copy_from_slice(&hash.finalize()[..16]);

@@ -16,5 +16,5 @@ mod yaml;
 
 pub use check::{parse, parse_bytes};
 pub use fault::{Fault, Faults};
-pub use limit::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy};
+pub use limit::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard};
 pub use print::print;

@@ -6,7 +6,7 @@ use super::fault::{FaultLog, quoted};
 use super::fields::Field;
 use super::words::{MISSING, MODES, POLICIES, Words, choice};
 use super::yaml::{Entry, Kind};
-use super::{Limit, OnSilence, SilencePolicy, values};
+use super::{Limit, OnSilence, SilencePolicy, SurgeGuard, values};
 use crate::units::Rate;
 
 /// What a request costs when neither it nor its limit says.
@@ -52,6 +52,8 @@ pub(super) fn limit(field: &Field<'_>, names: &mut Names, log: &mut FaultLog) ->
         on_silence: field.get("on_silence").map(|field| on_silence(&field, log)).unwrap_or_default(),
         max_buckets: number(field, log, "max_buckets", values::up_to_a_million).unwrap_or(MAX_BUCKETS),
         missing: word(field, log, "missing", &MISSING).unwrap_or_default(),
+        burst: None,
+        surge_guard: SurgeGuard::default(),
     })
 }
 

@@ -44,6 +44,7 @@ impl Allowance {
         match (self.limit, self.unit) {
             (0, _) => None,
             (_, Unit::Second) => Some(1000),
+            (_, Unit::Minute | Unit::Hour | Unit::Day) => Some(1000),
         }
     }
 }
@@ -51,6 +52,7 @@ impl Allowance {
 fn per_second(amount: u64, unit: Unit) -> u64 {
     match unit {
         Unit::Second => amount,
+        Unit::Minute | Unit::Hour | Unit::Day => amount,
     }
 }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use headworks_core::limits::{Limit, Missing, Mode, OnSilence};
+use headworks_core::limits::{Limit, Missing, Mode, OnSilence, SurgeGuard};
 use headworks_core::units::{Headroom, Rate, Unit};
 use http_body_util::BodyExt as _;
 
@@ -18,6 +18,8 @@ fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Verdict {
         on_silence: OnSilence::default(),
         max_buckets: 10,
         missing: Missing::Skip,
+        burst: None,
+        surge_guard: SurgeGuard::default(),
     });
     Verdict { allowed, decisive: Some(Decisive { limit, headroom }) }
 }
