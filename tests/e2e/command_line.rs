@@ -23,7 +23,7 @@ fn fails(args: &[&str], code: i32, told: &[&str]) {
 
 #[test]
 fn wrong_usage_is_named_and_exits_with_64() {
-    let table: [(&[&str], &[&str]); 13] = [
+    let table: [(&[&str], &[&str]); 17] = [
         (&[], &["Usage"]),
         (&["controler"], &["controler", "controller"]),
         (&["agent", "--zone", "a"], &["--aggregators"]),
@@ -40,7 +40,14 @@ fn wrong_usage_is_named_and_exits_with_64() {
         (&["controller"], &["--limits"]),
         (&["controller", "--limits", "x", "--hold", "5"], &["--hold", "5"]),
         (&["controller", "--limits", "x", "--houl", "5s"], &["--houl"]),
+        (&["controller", "--limits", "x", "--report-spacing", "5ms"], &["--report-spacing", "10ms to 1s"]),
         (&["load", "--key", "K", "--rps", "0"], &["--rps"]),
+        (&["bench"], &["surge"]),
+        (&["bench", "surge", "--after", "0.5"], &["--after", "1 to 100"]),
+        (
+            &["bench", "surge", "--limit", "100000", "--after", "100", "--surge", "10m"],
+            &["--limit", "--surge"],
+        ),
         (&["status", "--admin", "127.0.0.1"], &["--admin"]),
         (&["--log", "a=b=c", "status"], &["--log"]),
     ];

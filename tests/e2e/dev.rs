@@ -14,12 +14,12 @@ struct Line {
 }
 
 impl Line {
-    /// Reads `  12s  checkout  limit 1000/s  offered 3012/s  admitted 1003/s  dropped 2009/s  ratio 0.667`.
+    /// Reads `  12s  checkout  limit 1000/second  offered 3012/s  admitted 1003/s  dropped 2009/s  ratio 0.667`.
     fn parse(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split_whitespace().collect();
         words.first()?.strip_suffix('s')?.parse::<u64>().ok()?;
         let after = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1));
-        let figure = |name: &str| after(name)?.trim_end_matches("/s").parse::<f64>().ok();
+        let figure = |name: &str| after(name)?.split('/').next()?.parse::<f64>().ok();
         let limit = (*words.get(1)?).to_owned();
         Some(Self { limit, rate: figure("limit")?, offered: figure("offered")?, ratio: figure("ratio")? })
     }

@@ -9,6 +9,8 @@ mod harness;
 
 mod aggregator_away;
 mod bans;
+mod bench_surge;
+mod budgets;
 mod command_line;
 mod controller_away;
 mod dev;

@@ -11,6 +11,7 @@ limits:
   - {name: checkout, match: {service: checkout}, per: [key], rate: 100/second}
   - {name: free, match: {service: checkout}, rate: unlimited}
   - {name: banned, match: {service: banned}, rate: 0/second}
+  - {name: budget, match: {service: checkout}, per: [key], rate: 6000/minute}
 ";
 
 /// What promtool finds wrong with this text.

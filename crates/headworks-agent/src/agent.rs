@@ -56,7 +56,7 @@ impl Builder {
         let clock = Clock::new();
         Agent {
             state: State::new(self.identity, self.hold, clock.now()),
-            limiter: Limiter::new(),
+            limiter: Limiter::new(clock),
             clock,
             aggregators: self.aggregators,
             records: HashMap::new(),
@@ -106,6 +106,7 @@ impl Agent {
         if !targets.is_empty() {
             streams.spawn(uplink::keep_attached(0, targets, events, shutdown.clone()));
         }
+        let spent = self.limiter.clone();
         let mut beat = interval(BEAT);
         // After a pause one beat is enough: a burst of missed ones would be a burst of reports.
         beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -113,7 +114,8 @@ impl Agent {
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 Some(event) = inbox.recv() => self.take(event),
-                _ = beat.tick() => {}
+                () = spent.spent() => {}
+                _ = beat.tick() => spent.rest(),
             }
             self.beat();
         }
@@ -155,9 +157,9 @@ impl Agent {
         {
             outbox.report(&report);
         }
-        for (number, headroom) in self.state.changes(now) {
+        for (number, in_force) in self.state.changes(now) {
             if let Some(record) = self.records.get(&number) {
-                record.set_headroom(headroom);
+                record.set(in_force, now);
             }
         }
         self.tell_state();

@@ -2,8 +2,6 @@
 //!
 //! Agents and aggregators use the same one; what they say and do with a plan is their own business.
 
-mod backoff;
-
 use std::time::Duration;
 
 use headworks_core::message::{Hello, Plan, Report};
@@ -16,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::{Channel, Endpoint};
 
-use backoff::Backoff;
+use headworks_core::backoff::Backoff;
 
 /// Time to connect before another parent is tried.
 const CONNECT: Duration = Duration::from_secs(3);

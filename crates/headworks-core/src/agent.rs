@@ -3,20 +3,25 @@
 //! The requests themselves are decided elsewhere, by atomics that this machine never sees: its driver brings it the
 //! counts and takes away the headrooms.
 
+mod bucket;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bucket::{BucketKey, Counts};
+use crate::guard::Allowance;
 use crate::ladder::{PlanState, headroom_in_force};
-use crate::limits::{Limit, LimitSet};
+use crate::limits::LimitSet;
 use crate::link::{Due, Link, NameRoom};
 use crate::message::{
-    BucketNumber, BucketRef, Hello, Incarnation, Plan, PlanEntry, Report, ReportEntry, Tier,
+    BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier,
 };
-use crate::meter::Meter;
+use crate::readings::Beats;
 use crate::registry::Registry;
-use crate::significance::{AT_A_LEAF, is_news};
+use crate::significance::least_units;
 use crate::units::{Headroom, Moment};
+
+use bucket::Bucket;
 
 /// Most buckets of one agent, over all limits; each limit has its own `max_buckets` besides.
 const MOST_BUCKETS: usize = 1_000_000;
@@ -52,14 +57,24 @@ impl Identity {
     }
 }
 
-#[derive(Debug, Default)]
-struct Bucket {
-    limit: Option<Arc<Limit>>,
-    counts: Counts,
-    reported: Counts,
-    meter: Meter,
-    headroom: Option<Headroom>,
-    in_force: Option<Headroom>,
+/// What decisions on a bucket go by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InForce {
+    /// Its headroom, and so its drop ratio.
+    pub headroom: Headroom,
+    /// What may pass until the next plan; `None` where nothing but the ratio holds it.
+    pub allowance: Option<Allowance>,
+}
+
+impl InForce {
+    /// Whether decisions hardly notice the difference: own demand is noisy, and allowances follow it.
+    fn is_near(self, other: Self) -> bool {
+        let allowances = match (self.allowance, other.allowance) {
+            (Some(one), Some(other)) => (one.rate - other.rate).abs() <= 0.05 * other.rate,
+            (one, other) => one == other,
+        };
+        allowances && self.headroom == other.headroom
+    }
 }
 
 /// What a plan changed at an agent.
@@ -81,6 +96,18 @@ pub struct Agent {
     buckets: Registry<Bucket>,
     link: Link,
     parent: Option<String>,
+    /// The child's own time at its last full report.
+    last_full: Duration,
+    beats: Beats,
+    /// Units of all buckets since the last full report, and the highest rate of one as of then.
+    counted: u64,
+    busiest: f64,
+    /// The fewest units that are news on one of the limits.
+    least: f64,
+    /// The last report that the parents had taken in.
+    answered: u64,
+    /// Something changed of what is in force, or will by then.
+    stale_from: Moment,
 }
 
 impl Agent {
@@ -92,8 +119,15 @@ impl Agent {
             hold,
             limits: Arc::default(),
             buckets: Registry::with_room_for(MOST_BUCKETS),
-            link: Link::default(),
+            link: Link::of_leaf(),
             parent: None,
+            last_full: Duration::ZERO,
+            beats: Beats::default(),
+            counted: 0,
+            busiest: 0.0,
+            least: least_units(None),
+            answered: 0,
+            stale_from: now,
         }
     }
 
@@ -131,25 +165,32 @@ impl Agent {
         let (limit, elapsed) = (self.limits.get(&key.limit).cloned(), now.since(self.born));
         let bucket = self.buckets.get_mut(number)?;
         if !known {
-            bucket.meter = Meter::starting(elapsed, 0, 0.0);
+            bucket.open(&self.beats, elapsed);
         }
         bucket.limit = limit;
+        self.stale_from = now;
         Some(number)
     }
 
-    /// What a bucket has counted by now.
+    /// What a bucket has counted by now. Need not be told of one that has counted nothing since.
     pub fn count(&mut self, number: BucketNumber, counts: Counts, now: Moment) {
+        let elapsed = now.since(self.born);
+        self.beats.read(elapsed);
         if let Some(bucket) = self.buckets.get_mut(number) {
-            bucket.meter.still_at_rest(now.since(self.born), counts.offered);
-            bucket.counts = counts;
+            self.counted += counts.offered.saturating_sub(bucket.counts.offered);
+            bucket.count(&self.beats, elapsed, counts);
         }
     }
 
     /// A plan arrived.
     pub fn plan(&mut self, plan: Plan, now: Moment) -> PlanEffects {
         let mut effects = PlanEffects::default();
+        let before = self.plan_state(now);
         if !self.link.accept(&plan, now) {
             return effects;
+        }
+        if before != PlanState::Fresh {
+            self.stale_from = Moment::default();
         }
         if let Some(limits) = plan.limits.filter(|limits| limits.digest() != self.limits.digest()) {
             self.adopt(limits.clone());
@@ -164,6 +205,11 @@ impl Agent {
         for entry in plan.shared.into_iter().chain(plan.private) {
             effects.unknown += u32::from(!self.take(entry));
         }
+        let answered = self.link.answered();
+        if answered > self.answered {
+            self.answered = answered;
+            self.buckets.iter_mut().for_each(|(.., bucket)| bucket.answered(answered));
+        }
         effects
     }
 
@@ -174,12 +220,16 @@ impl Agent {
         for (_, key, bucket) in self.buckets.iter_mut() {
             bucket.limit = new.get(&key.limit).cloned();
         }
+        let each = new.limits().iter().map(|limit| least_units(Some(limit)));
+        self.least = each.fold(least_units(None), f64::min);
     }
 
     fn take(&mut self, entry: PlanEntry) -> bool {
         let local = self.link.local(entry.bucket);
         let Some(bucket) = local.and_then(|local| self.buckets.get_mut(local)) else { return false };
         bucket.headroom = Some(entry.headroom);
+        bucket.tokens = entry.tokens;
+        self.stale_from = Moment::default();
         true
     }
 
@@ -193,25 +243,38 @@ impl Agent {
         &self.link
     }
 
-    /// The headrooms in force that changed since the last call, by news from the parent or by the plan's age.
-    pub fn changes(&mut self, now: Moment) -> Vec<(BucketNumber, Headroom)> {
+    /// What changed of what is in force since the last call, by news from the parent or by the plan's age.
+    pub fn changes(&mut self, now: Moment) -> Vec<(BucketNumber, InForce)> {
+        if now < self.stale_from {
+            return Vec::new();
+        }
         let (link, hold) = (&self.link, self.hold);
+        let agents = link.plan().map_or(1, |plan| plan.view.agents);
         let mut changed = Vec::new();
+        let mut lasts = Duration::MAX;
         for (number, _, bucket) in self.buckets.iter_mut() {
             let Some(limit) = &bucket.limit else { continue };
             let hold = limit.on_silence.hold.unwrap_or(hold);
+            let until = link.plan().and_then(|plan| PlanState::lasts(plan.age(now), plan.ttl, hold));
+            lasts = until.map_or(lasts, |until| until.min(lasts));
             let state = link.plan().map_or(PlanState::None, |plan| plan.state(now, hold));
             let headroom = headroom_in_force(limit, bucket.headroom, state);
-            if bucket.in_force != Some(headroom) {
-                bucket.in_force = Some(headroom);
-                changed.push((number, headroom));
+            // Of a bucket that no parent has spoken of yet, nobody knows who else has traffic for it.
+            let guarded = bucket.headroom.filter(|_| matches!(state, PlanState::Fresh | PlanState::Alone));
+            let allowance = guarded.and_then(|headroom| bucket.allowance(limit, headroom, agents));
+            let in_force = InForce { headroom, allowance };
+            if !bucket.in_force.is_some_and(|told| in_force.is_near(told)) {
+                bucket.in_force = Some(in_force);
+                changed.push((number, in_force));
             }
         }
+        self.stale_from = now + lasts;
         changed
     }
 
     /// The report to send now, if one is due: in full each interval, in part before that when demand moved.
     pub fn report(&mut self, now: Moment) -> Option<Report> {
+        self.beats.read(now.since(self.born));
         match self.link.due(now) {
             Due::No => None,
             Due::Full => Some(self.full_report(now)),
@@ -221,33 +284,46 @@ impl Agent {
 
     /// All that was counted since the last full report. Also what an agent sends before it leaves.
     pub fn full_report(&mut self, now: Moment) -> Report {
+        let elapsed = now.since(self.born);
+        let interval = elapsed.saturating_sub(std::mem::replace(&mut self.last_full, elapsed));
+        self.counted = 0;
+        self.busiest = 0.0;
+        for (.., bucket) in self.buckets.iter_mut() {
+            self.busiest = bucket.interval_passed(interval).max(self.busiest);
+        }
+        self.stale_from = now;
         let greeting = self.link.is_greeting();
-        self.build_report(now, true, |bucket, _| bucket.counts != bucket.reported || greeting)
+        self.build_report(now, true, |bucket, _| bucket.moved || greeting)
     }
 
     fn early_report(&mut self, now: Moment) -> Option<Report> {
-        let elapsed = now.since(self.born);
-        let has_news = |bucket: &Bucket| {
-            is_news(bucket.meter.expected(elapsed), bucket.meter.counted(bucket.counts.offered), AT_A_LEAF)
-        };
-        let any = self.buckets.iter().any(|(_, _, bucket)| has_news(bucket));
-        any.then(|| self.build_report(now, false, |bucket, _| has_news(bucket)))
+        let (elapsed, beats) = (now.since(self.born), &self.beats);
+        // Most nodes are so quiet that no bucket of theirs can have news: they need not look at each.
+        let missed = self.busiest * elapsed.saturating_sub(self.last_full).as_secs_f64();
+        if units(self.counted).max(missed) < self.least {
+            return None;
+        }
+        let any = self.buckets.iter().any(|(.., bucket)| bucket.news(beats, elapsed).is_some());
+        any.then(|| self.build_report(now, false, |_, news| news.is_some()))
     }
 
     fn build_report(
         &mut self,
         now: Moment,
         full: bool,
-        wanted: impl Fn(&Bucket, BucketNumber) -> bool,
+        wanted: impl Fn(&Bucket, Option<News>) -> bool,
     ) -> Report {
         let elapsed = now.since(self.born);
         let greeting = self.link.is_greeting();
+        let sequence = self.link.said() + 1;
         let mut entries = Vec::new();
         let (mut room, mut complete) = (NameRoom::default(), true);
+        let beats = &self.beats;
         for (number, key, bucket) in self.buckets.iter_mut() {
-            if !wanted(bucket, number) {
+            let news = bucket.news(beats, elapsed);
+            if !wanted(bucket, news) {
                 if full {
-                    bucket.meter.rest(elapsed);
+                    bucket.rest(elapsed);
                 }
                 continue;
             }
@@ -257,18 +333,24 @@ impl Agent {
                 complete = false;
                 continue;
             }
-            bucket.meter.observe(elapsed, bucket.counts.offered, !full);
-            bucket.reported = bucket.counts;
+            let demand = named.then(|| bucket.rate_so_far(elapsed));
+            bucket.tell(elapsed, news, full, sequence);
             entries.push(ReportEntry {
                 bucket: reference,
                 counts: bucket.counts,
-                // The parent cannot measure what it hears of for the first time, nor see as finely when news began.
-                demand: (named || !full).then(|| bucket.meter.rate()),
+                demand,
+                news,
                 in_force: bucket.headroom.filter(|_| greeting),
+                tokens: bucket.tokens.filter(|_| greeting),
             });
         }
         // A report that had to leave something out must not say that it is idle.
         let full = full && complete;
         Report { sequence: self.link.say(now, full, complete), elapsed, full, agents: 1, entries }
     }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "no interval counts 2^53 units")]
+fn units(count: u64) -> f64 {
+    count as f64
 }

@@ -68,6 +68,9 @@ pub struct Counts {
     pub dropped: u64,
     /// What the limit would have dropped, had its mode been `enforce`.
     pub would_drop: u64,
+    /// What passed this limit and was dropped by one behind it in the pipeline. Counted for budgets only, which pay
+    /// for what passed them all.
+    pub refused_later: u64,
 }
 
 impl Counts {
@@ -76,12 +79,21 @@ impl Counts {
         self.offered.saturating_sub(self.dropped)
     }
 
+    /// What a budget pays for: what would pass the whole pipeline, were this limit enforced.
+    pub fn charged(self) -> u64 {
+        self.offered
+            .saturating_sub(self.dropped)
+            .saturating_sub(self.would_drop)
+            .saturating_sub(self.refused_later)
+    }
+
     /// What was counted since `earlier`; zero for a number that fell, which a sound counter never does.
     pub fn since(self, earlier: Counts) -> Counts {
         Counts {
             offered: self.offered.saturating_sub(earlier.offered),
             dropped: self.dropped.saturating_sub(earlier.dropped),
             would_drop: self.would_drop.saturating_sub(earlier.would_drop),
+            refused_later: self.refused_later.saturating_sub(earlier.refused_later),
         }
     }
 }
@@ -91,5 +103,6 @@ impl std::ops::AddAssign for Counts {
         self.offered = self.offered.saturating_add(more.offered);
         self.dropped = self.dropped.saturating_add(more.dropped);
         self.would_drop = self.would_drop.saturating_add(more.would_drop);
+        self.refused_later = self.refused_later.saturating_add(more.refused_later);
     }
 }

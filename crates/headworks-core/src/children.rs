@@ -2,6 +2,7 @@
 
 mod child;
 mod plans;
+mod rumours;
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -13,8 +14,12 @@ use crate::bucket::{BucketKey, Counts};
 use crate::limits::{LimitSet, Mode};
 use crate::link::INTERVAL;
 use crate::message::{BucketNumber, BucketRef, Hello, Incarnation, Report, ReportEntry, Tier};
+use crate::numbers::NumberMap;
 use crate::registry::Registry;
 use crate::units::{Headroom, Moment};
+
+use child::Told;
+use rumours::Rumours;
 
 /// Intervals of silence after which a child's demand no longer counts.
 const SILENT_AFTER: u32 = 3;
@@ -38,6 +43,14 @@ pub struct Bucket {
     pub headroom: Option<Headroom>,
     /// The lowest headroom that a child said was in force when it attached.
     pub in_force: Option<Headroom>,
+    /// What children are told of the tokens of a budget.
+    pub tokens: Option<f64>,
+    /// The tokens that children were told of last.
+    tokens_sent: f64,
+    /// The lowest that a child said were left when it attached.
+    pub tokens_told: Option<f64>,
+    /// Children that count it.
+    holders: u32,
     /// Whether a report spoke of it since the last tick.
     pub heard: bool,
     changed: u64,
@@ -64,7 +77,7 @@ pub struct Attachment {
 #[derive(Debug)]
 struct Departed {
     left: Moment,
-    counts: HashMap<BucketNumber, Counts>,
+    counts: NumberMap<BucketNumber, Counts>,
 }
 
 /// The children of one parent.
@@ -72,9 +85,10 @@ struct Departed {
 pub struct Children {
     node: String,
     incarnation: Incarnation,
-    children: HashMap<ChildId, Child>,
+    children: NumberMap<ChildId, Child>,
     departed: HashMap<(String, Incarnation), Departed>,
     buckets: Registry<Bucket>,
+    rumours: Rumours,
     /// Buckets of limits without `per`, which every child hears of.
     whole: BTreeSet<BucketNumber>,
     /// Rises with every change that children have to hear of.
@@ -88,9 +102,10 @@ impl Children {
         Self {
             node,
             incarnation,
-            children: HashMap::new(),
+            children: NumberMap::default(),
             departed: HashMap::new(),
             buckets: Registry::with_room_for(MOST_BUCKETS),
+            rumours: Rumours::default(),
             whole: BTreeSet::new(),
             revision: 0,
             next_child: 0,
@@ -151,6 +166,10 @@ impl Children {
                 match self.resolve(&mut child, entry) {
                     Resolved::Bucket(number) => {
                         self.take(&mut child, number, entry, report);
+                        if let Some(news) = entry.news {
+                            let told = Told { elapsed: report.elapsed, offered: entry.counts.offered, news };
+                            self.hear(id, &mut child, number, told, now);
+                        }
                         received.touched.push(number);
                     }
                     Resolved::Gone => {}
@@ -160,7 +179,7 @@ impl Children {
             if report.full {
                 self.rest_those_left_out(&mut child, report, &mut received.touched);
             }
-            child.finish();
+            child.finish(report);
         }
         self.children.insert(id, child);
         received
@@ -184,6 +203,7 @@ impl Children {
 
     fn take(&mut self, child: &mut Child, number: BucketNumber, entry: &ReportEntry, report: &Report) {
         let Some(bucket) = self.buckets.get_mut(number) else { return };
+        bucket.holders += u32::from(child.holds(number).is_none());
         let held = child.hold(number, entry);
         bucket.counts += entry.counts.since(held.counts);
         let before = held.demand();
@@ -192,6 +212,23 @@ impl Children {
         if let Some(told) = entry.in_force {
             bucket.in_force =
                 Some(bucket.in_force.map_or(told, |other| if told < other { told } else { other }));
+        }
+        if let Some(told) = entry.tokens {
+            bucket.tokens_told = Some(bucket.tokens_told.map_or(told, |other| other.min(told)));
+        }
+    }
+
+    /// News of a bucket: believed at once if it is solid, else when enough other children tell the like.
+    fn hear(&mut self, id: ChildId, child: &mut Child, number: BucketNumber, told: Told, now: Moment) {
+        let Some(bucket) = self.buckets.get_mut(number) else { return };
+        let believed = self.rumours.hear(number, id, told, bucket.holders, now);
+        for (teller, told) in believed {
+            let teller = if teller == id { Some(&mut *child) } else { self.children.get_mut(&teller) };
+            if let Some(held) = teller.and_then(|teller| teller.holds_mut(number)) {
+                let before = held.demand();
+                held.believe(&told);
+                bucket.shift(held.demand() - before);
+            }
         }
     }
 
@@ -209,9 +246,14 @@ impl Children {
     }
 
     /// A child is gone. What it offered no longer counts, and comes back by bucket for those who know better.
-    pub fn detach(&mut self, id: ChildId, now: Moment) -> Option<(Child, HashMap<BucketNumber, f64>)> {
+    pub fn detach(&mut self, id: ChildId, now: Moment) -> Option<(Child, NumberMap<BucketNumber, f64>)> {
         let mut child = self.children.remove(&id)?;
         let demand = self.silence_child(&mut child);
+        for number in child.held.keys() {
+            if let Some(bucket) = self.buckets.get_mut(*number) {
+                bucket.holders = bucket.holders.saturating_sub(1);
+            }
+        }
         self.remember(&child, now);
         Some((child, demand))
     }
@@ -226,7 +268,8 @@ impl Children {
     }
 
     /// Ends the demand of children that have been silent too long: their names and what they offered.
-    pub fn end_silent(&mut self, now: Moment) -> Vec<(ChildId, HashMap<BucketNumber, f64>)> {
+    pub fn end_silent(&mut self, now: Moment) -> Vec<(ChildId, NumberMap<BucketNumber, f64>)> {
+        self.rumours.forget_old(now);
         let silent: Vec<ChildId> = (self.children.iter())
             .filter(|(_, child)| !child.silent && now.since(child.last_report) > SILENT_AFTER * INTERVAL)
             .map(|(id, _)| *id)
@@ -242,8 +285,8 @@ impl Children {
         ended
     }
 
-    fn silence_child(&mut self, child: &mut Child) -> HashMap<BucketNumber, f64> {
-        let mut ended = HashMap::new();
+    fn silence_child(&mut self, child: &mut Child) -> NumberMap<BucketNumber, f64> {
+        let mut ended = NumberMap::default();
         for (number, held) in child.held.iter_mut().filter(|(_, held)| held.demand() > 0.0) {
             if let Some(bucket) = self.buckets.get_mut(*number) {
                 bucket.shift(-held.demand());
@@ -254,14 +297,30 @@ impl Children {
         ended
     }
 
-    /// What children shall hear of a bucket from now on.
-    pub fn set_headroom(&mut self, number: BucketNumber, headroom: Option<Headroom>) {
-        if let Some(bucket) = self.buckets.get_mut(number)
-            && bucket.headroom != headroom
-        {
-            self.revision += 1;
-            bucket.headroom = headroom;
-            bucket.changed = self.revision;
+    /// What children shall hear of a bucket from now on. The tokens of a budget change all the time; they are worth
+    /// telling again once they have moved by a unit and a twentieth.
+    pub fn set_headroom(&mut self, number: BucketNumber, headroom: Option<Headroom>, tokens: Option<f64>) {
+        if let Some(bucket) = self.buckets.get_mut(number) {
+            bucket.tokens = tokens;
+            let (now, told) = (tokens.unwrap_or_default(), bucket.tokens_sent);
+            let moved = (now - told).abs() >= 1.0_f64.max(0.05 * now.abs());
+            let near = match (headroom, bucket.headroom) {
+                (Some(new), Some(told)) => new.is_near(told),
+                (new, told) => new == told,
+            };
+            if !near || moved {
+                bucket.tokens_sent = now;
+                self.revision += 1;
+                bucket.headroom = headroom;
+                bucket.changed = self.revision;
+            }
+        }
+    }
+
+    /// The headrooms account for what this child reported, up to the report of this number.
+    pub fn answer(&mut self, id: ChildId, sequence: u64) {
+        if let Some(child) = self.children.get_mut(&id) {
+            child.answered = child.answered.max(sequence);
         }
     }
 

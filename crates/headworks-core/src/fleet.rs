@@ -2,23 +2,28 @@
 
 mod orphans;
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Identity;
+use crate::budget::Budget;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::law::{self, Demand};
-use crate::limits::LimitSet;
+use crate::limits::{Limit, LimitSet};
 use crate::link::{INTERVAL, SPACING};
 use crate::message::{BucketNumber, Hello, Plan, Report, Tier, View};
 use crate::node::Node;
-use crate::units::Moment;
+use crate::numbers::NumberMap;
+use crate::units::{Headroom, Moment};
 
 use orphans::Orphans;
 
 /// Below this age a plan is fresh: five heartbeats, so that one lost stream does not make a fleet stand alone.
 pub const TTL: Duration = Duration::from_secs(5);
+
+/// How long a new controller adopts the tokens of budgets that its children tell. Later they know less than it does.
+const ADOPTS_FOR: Duration = Duration::from_secs(60);
 
 /// The state of one controller.
 #[derive(Debug)]
@@ -26,10 +31,12 @@ pub struct Fleet {
     children: Children,
     limits: Arc<LimitSet>,
     generation: u64,
-    demands: HashMap<BucketNumber, Demand>,
+    demands: NumberMap<BucketNumber, Demand>,
+    budgets: NumberMap<BucketNumber, Budget>,
     orphans: Orphans,
     hold: Duration,
     spacing: Duration,
+    born: Moment,
     learns_until: Moment,
     computed: Moment,
 }
@@ -41,10 +48,12 @@ impl Fleet {
             children: Children::new(identity.node.clone(), identity.incarnation),
             limits: Arc::default(),
             generation: 0,
-            demands: HashMap::new(),
+            demands: NumberMap::default(),
+            budgets: NumberMap::default(),
             orphans: Orphans::default(),
             hold,
             spacing: SPACING,
+            born: now,
             learns_until: now + TTL,
             computed: now,
         };
@@ -65,6 +74,11 @@ impl Fleet {
         self.children.adopt(&old, &self.limits);
         let buckets = self.children.buckets();
         self.demands.retain(|number, _| buckets.get(*number).is_some());
+        let limits = &self.limits;
+        self.budgets.retain(|number, budget| {
+            let limit = buckets.key(*number).and_then(|key| limits.get(&key.limit));
+            limit.is_some_and(|limit| budget.follow(limit, now))
+        });
         self.generation += 1;
         self.recompute(now);
     }
@@ -84,7 +98,7 @@ impl Fleet {
         now < self.learns_until
     }
 
-    fn orphan(&mut self, zone: &str, demand: &HashMap<BucketNumber, f64>, now: Moment) {
+    fn orphan(&mut self, zone: &str, demand: &NumberMap<BucketNumber, f64>, now: Moment) {
         let zone_lives = self.children.iter().any(|(_, other)| other.hello.zone == zone && !other.silent);
         let buckets = self.children.buckets();
         self.orphans
@@ -109,10 +123,29 @@ impl Fleet {
         let demand =
             law(self.demands.get(&number).copied().unwrap_or_default(), offered, INTERVAL.as_secs_f64());
         self.demands.insert(number, demand);
-        let computed = law::headroom(limit.rate, demand);
-        let in_force = bucket.in_force.filter(|_| self.is_learning(now) && !limit.rate.is_ban());
-        let headroom = in_force.map_or(computed, |told| if told < computed { told } else { computed });
-        self.children.set_headroom(number, Some(headroom));
+        let learning = self.is_learning(now) && !limit.rate.is_ban();
+        let told = bucket.in_force.filter(|_| learning);
+        let (computed, tokens) = match self.spend(number, &limit, now) {
+            Some((headroom, tokens)) => (headroom, Some(tokens)),
+            None => (law::headroom(limit.rate, demand), None),
+        };
+        let headroom = told.map_or(computed, |told| if told < computed { told } else { computed });
+        self.children.set_headroom(number, Some(headroom), tokens);
+    }
+
+    /// The step of a budget: what its children say was admitted is paid for. `None` for a limit per second.
+    fn spend(&mut self, number: BucketNumber, limit: &Limit, now: Moment) -> Option<(Headroom, f64)> {
+        let young = now.since(self.born) < ADOPTS_FOR;
+        let bucket = self.children.buckets_mut().get_mut(number)?;
+        let budget = match self.budgets.entry(number) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Budget::of(limit, now)?),
+        };
+        if let Some(told) = bucket.tokens_told.take().filter(|_| young) {
+            budget.adopt(told);
+        }
+        let headroom = budget.step(bucket.counts.offered, bucket.counts.charged(), now);
+        Some((headroom, budget.tokens()))
     }
 
     /// Time since the last computation; grows beyond an interval only when the tick is late.
@@ -145,6 +178,7 @@ impl Node for Fleet {
         for number in &received.touched {
             self.step(*number, now, Demand::jump);
         }
+        self.children.answer(child, report.sequence);
         received
     }
 
@@ -193,6 +227,6 @@ impl Node for Fleet {
             spacing: self.spacing,
             limits: &self.limits,
         };
-        self.children.plan_for(child, header)
+        self.children.plan_for(child, header, now)
     }
 }

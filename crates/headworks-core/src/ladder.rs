@@ -36,6 +36,11 @@ impl PlanState {
         }
     }
 
+    /// Time until a plan of this age is worth less; `None` if it never will be.
+    pub fn lasts(age: Duration, ttl: Duration, hold: Duration) -> Option<Duration> {
+        [ttl, hold].into_iter().filter(|end| *end > age).min().map(|end| end - age)
+    }
+
     /// The state as metrics, logs and answers write it.
     pub fn name(self) -> &'static str {
         match self {
@@ -85,6 +90,18 @@ mod tests {
             ["fresh", "fresh", "alone", "alone", "open"]
         );
         assert_eq!(PlanState::of(None, Duration::ZERO, Duration::ZERO), PlanState::None);
+    }
+
+    #[test]
+    fn a_state_lasts_until_the_next_bound() {
+        let lasts = |age| {
+            PlanState::lasts(Duration::from_secs(age), Duration::from_secs(5), Duration::from_secs(60))
+                .map(|lasts| lasts.as_secs())
+        };
+        assert_eq!(
+            [lasts(0), lasts(4), lasts(5), lasts(59), lasts(60)],
+            [Some(5), Some(1), Some(55), Some(1), None]
+        );
     }
 
     #[test]

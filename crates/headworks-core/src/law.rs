@@ -3,6 +3,7 @@
 //! Demand is always *offered*, never admitted: fed with its own output the loop would see demand fall as it drops,
 //! let everything in, see it rise, and never settle.
 
+use crate::noise::Dispersion;
 use crate::units::{Headroom, Rate};
 
 /// Least weight of a new observation that chance explains. Smaller is smoother, and slower to follow a drift.
@@ -13,28 +14,21 @@ const UNSETTLED: u8 = 3;
 /// Deviations within which a change is taken for noise. Beyond, it is taken at once: an average would double the
 /// time to settle.
 const NOISE: f64 = 3.0;
-/// Weight of one observation in the measured dispersion.
-const DISPERSION_WEIGHT: f64 = 0.05;
-/// Least dispersion, that of a Poisson stream. Steadier traffic gains nothing from a narrower band.
-const LEAST_DISPERSION: f64 = 1.0;
-/// Most dispersion: above, traffic is so bursty that averaging would blind the law to surges.
-const MOST_DISPERSION: f64 = 50.0;
+/// Weight of one observation in the drift, and how far that goes before demand is taken to have moved: three of its own
+/// deviations, `√(w / (2 − w))` each. Without it the mean trails a slow rise by four intervals.
+const DRIFT_WEIGHT: f64 = 0.4;
+const DRIFT: f64 = 1.5;
 
 /// What the law remembers of a bucket: its demand with the noise averaged out, and how noisy it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Demand {
     /// Offered rate, in units a second.
     mean: f64,
-    /// Variance of a second's count over its mean: 1 for a Poisson stream.
-    dispersion: f64,
+    dispersion: Dispersion,
+    /// Deviations of the last observations from the mean, averaged: chance brings both signs, a drift one.
+    drift: f64,
     /// Intervals since the last jump, as far as they matter.
     settled: u8,
-}
-
-impl Default for Demand {
-    fn default() -> Self {
-        Self { mean: 0.0, dispersion: LEAST_DISPERSION, settled: 0 }
-    }
 }
 
 impl Demand {
@@ -49,16 +43,21 @@ impl Demand {
     pub fn settle(self, observed: f64, seconds: f64) -> Self {
         if !self.is_noise(observed, seconds) {
             let dispersion = self.measured_dispersion(observed, seconds);
-            return Self { mean: observed, dispersion, settled: 0 };
+            return Self { mean: observed, dispersion, settled: 0, drift: 0.0 };
         }
         let settled = self.settled.saturating_add(1);
         if settled <= UNSETTLED {
             return Self { mean: observed, settled, ..self };
         }
+        if self.is_drifting(observed, seconds) {
+            let dispersion = self.measured_dispersion(observed, seconds);
+            return Self { mean: observed, dispersion, settled, drift: 0.0 };
+        }
         // The mean of all since the jump, until they are so many that a drift would be missed.
         let weight = WEIGHT.max(1.0 / f64::from(settled - UNSETTLED + 1));
         let mean = self.mean + weight * (observed - self.mean);
-        Self { mean, dispersion: self.measured_dispersion(observed, seconds), settled }
+        let dispersion = self.measured_dispersion(observed, seconds);
+        Self { mean, dispersion, settled, drift: self.drift_with(observed, seconds) }
     }
 
     /// The step between two intervals: takes a change that noise does not explain, and nothing else, so that
@@ -74,17 +73,21 @@ impl Demand {
     }
 
     fn is_noise(self, observed: f64, seconds: f64) -> bool {
-        let explained = NOISE * (self.dispersion * (self.mean * seconds).max(1.0)).sqrt();
+        let explained = NOISE * self.dispersion.deviation(self.mean * seconds);
         observed > 0.0 && ((observed - self.mean) * seconds).abs() <= explained
     }
 
-    fn measured_dispersion(self, observed: f64, seconds: f64) -> f64 {
-        let deviation = (observed - self.mean) * seconds;
-        let relative = deviation * deviation / (self.mean * seconds).max(1.0);
-        // A step in demand is not noise: capped, so that one surge does not widen the band for minutes.
-        let seen = relative.min(NOISE * NOISE * self.dispersion);
-        (self.dispersion + DISPERSION_WEIGHT * (seen - self.dispersion))
-            .clamp(LEAST_DISPERSION, MOST_DISPERSION)
+    fn is_drifting(self, observed: f64, seconds: f64) -> bool {
+        self.drift_with(observed, seconds).abs() > DRIFT
+    }
+
+    fn drift_with(self, observed: f64, seconds: f64) -> f64 {
+        let deviations = (observed - self.mean) * seconds / self.dispersion.deviation(self.mean * seconds);
+        self.drift + DRIFT_WEIGHT * (deviations - self.drift)
+    }
+
+    fn measured_dispersion(self, observed: f64, seconds: f64) -> Dispersion {
+        self.dispersion.with(self.mean * seconds, observed * seconds)
     }
 }
 

@@ -6,10 +6,13 @@
 
 pub mod agent;
 pub mod attributes;
+pub mod backoff;
 pub mod bucket;
+pub mod budget;
 pub mod children;
 pub mod decision;
 pub mod fleet;
+pub mod guard;
 pub mod ladder;
 pub mod law;
 pub mod limits;
@@ -18,6 +21,9 @@ pub mod matching;
 pub mod message;
 pub mod meter;
 pub mod node;
+pub mod noise;
+pub mod numbers;
+mod readings;
 pub mod registry;
 pub mod significance;
 pub mod status;

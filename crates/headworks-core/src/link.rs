@@ -1,17 +1,21 @@
 //! A child's side of its stream to one parent: what has been said, and when to speak again.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::bucket::BucketKey;
 use crate::ladder::PlanState;
 use crate::message::{BucketNumber, BucketRef, Incarnation, Plan, View};
+use crate::numbers::NumberMap;
 use crate::units::Moment;
 
 /// Time between full reports until a plan says otherwise.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 /// Least time between two reports until a plan says otherwise.
 pub const SPACING: Duration = Duration::from_millis(50);
+
+/// Early reports that a node which decides requests may send at once, and each second after that. A surge is told in
+/// three; in a storm of them a parent would drown.
+const EARLY_AT_ONCE: f64 = 3.0;
 
 /// Most bytes of names in one message. Messages are bounded, and names come from outside: ten thousand new values of a
 /// kilobyte each must not make a report that the parent refuses, again and again.
@@ -86,13 +90,43 @@ pub struct Link {
     parent: Option<Incarnation>,
     heard: u64,
     said: u64,
+    answered: u64,
     last_report: Moment,
     last_full: Moment,
+    early: Early,
     interval: Duration,
     spacing: Duration,
-    numbers: HashMap<BucketNumber, BucketNumber>,
-    locals: HashMap<BucketNumber, BucketNumber>,
+    numbers: NumberMap<BucketNumber, BucketNumber>,
+    locals: NumberMap<BucketNumber, BucketNumber>,
     plan: Option<HeldPlan>,
+}
+
+/// Early reports that may still be sent.
+#[derive(Clone, Copy, Debug)]
+struct Early {
+    limited: bool,
+    left: f64,
+    at: Moment,
+}
+
+impl Default for Early {
+    fn default() -> Self {
+        Self { limited: false, left: EARLY_AT_ONCE, at: Moment::default() }
+    }
+}
+
+impl Early {
+    fn left(&self, now: Moment) -> f64 {
+        (self.left + now.since(self.at).as_secs_f64()).min(EARLY_AT_ONCE)
+    }
+
+    fn allows(&self, now: Moment) -> bool {
+        !self.limited || self.left(now) >= 1.0
+    }
+
+    fn take(&mut self, now: Moment) {
+        (self.left, self.at) = (self.left(now) - 1.0, now);
+    }
 }
 
 impl Default for Link {
@@ -104,21 +138,35 @@ impl Default for Link {
             parent: None,
             heard: 0,
             said: 0,
+            answered: 0,
             last_report: Moment::default(),
             last_full: Moment::default(),
+            early: Early::default(),
             interval: INTERVAL,
             spacing: SPACING,
-            numbers: HashMap::new(),
-            locals: HashMap::new(),
+            numbers: NumberMap::default(),
+            locals: NumberMap::default(),
             plan: None,
         }
     }
 }
 
 impl Link {
+    /// The link of a node that decides requests: of those there are many.
+    pub fn of_leaf() -> Self {
+        Self { early: Early { limited: true, ..Early::default() }, ..Self::default() }
+    }
+
     /// A stream opened: numbers of an earlier one are void, and a first full report is due.
     pub fn attach(&mut self) {
-        *self = Self { attached: true, greeting: true, said: self.said, plan: self.plan, ..Self::default() };
+        *self = Self {
+            attached: true,
+            greeting: true,
+            said: self.said,
+            plan: self.plan,
+            early: self.early,
+            ..Self::default()
+        };
     }
 
     /// The stream closed; the plan that came over it stays, and ages.
@@ -136,6 +184,11 @@ impl Link {
         self.greeting
     }
 
+    /// The last report that the plan in hand accounts for.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
     /// The plan in hand.
     pub fn plan(&self) -> Option<&HeldPlan> {
         self.plan.as_ref()
@@ -148,10 +201,19 @@ impl Link {
         } else if self.greeting || now.since(self.last_full) >= self.interval {
             Due::Full
         } else if now.since(self.last_report) >= self.spacing {
-            if self.owing { Due::Full } else { Due::IfNews }
+            match (self.owing, self.early.allows(now)) {
+                (true, _) => Due::Full,
+                (false, true) => Due::IfNews,
+                (false, false) => Due::No,
+            }
         } else {
             Due::No
         }
+    }
+
+    /// The sequence number of the last report.
+    pub fn said(&self) -> u64 {
+        self.said
     }
 
     /// The sequence number for a report that goes out now; one that is not `complete` is followed by another soon.
@@ -161,6 +223,8 @@ impl Link {
         self.last_report = now;
         if full {
             self.last_full = now;
+        } else {
+            self.early.take(now);
         }
         self.said += 1;
         self.said
@@ -177,6 +241,7 @@ impl Link {
             return false;
         }
         self.heard = plan.sequence;
+        self.answered = plan.heard.min(self.said);
         self.interval = plan.interval.clamp(Duration::from_millis(100), Duration::from_secs(60));
         self.spacing = plan.spacing.clamp(Duration::from_millis(10), self.interval);
         self.plan = Some(HeldPlan {

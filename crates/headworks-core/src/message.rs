@@ -82,11 +82,27 @@ pub struct ReportEntry {
     /// Counted since the child's incarnation began.
     pub counts: Counts,
     /// Offered rate in units a second, from a child that sums others and so knows better than the difference of
-    /// its sums, which depends on whose reports came in between; `None` from an agent.
+    /// its sums, which depends on whose reports came in between. From an agent only with a name: its parent cannot
+    /// measure what it hears of for the first time.
     pub demand: Option<f64>,
+    /// What makes this bucket news: an agent sees when demand moved more finely than its parent can.
+    pub news: Option<News>,
     /// The headroom that the child holds, told once on attaching: a restarted controller learns from it what was
     /// in force.
     pub in_force: Option<Headroom>,
+    /// The tokens of a budget as the child knows them, told with `in_force`.
+    pub tokens: Option<f64>,
+}
+
+/// The last stretch of time in which demand was not what it had been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    /// Units offered in it.
+    pub units: u64,
+    /// Its length, up to the report.
+    pub window: Duration,
+    /// So many units are at stake that chance matters little: worth believing from one child alone.
+    pub solid: bool,
 }
 
 /// A bucket, by name or by the number that the parent gave.
@@ -105,6 +121,9 @@ pub struct Plan {
     pub incarnation: Incarnation,
     /// Rises by one with each plan to this child.
     pub sequence: u64,
+    /// The last report of this child that the headrooms account for, here and further up: a child that told of a
+    /// surge learns from it that its new demand is part of the sum.
+    pub heard: u64,
     /// Time since the controller computed what this plan carries, so that waiting does not add up tier by tier.
     pub age: Duration,
     /// Below this age the plan is fresh.
@@ -147,4 +166,6 @@ pub struct PlanEntry {
     pub bucket: BucketNumber,
     /// Its headroom.
     pub headroom: Headroom,
+    /// The tokens that a budget has left, in cost units; below zero when it is in debt. `None` for limits per second.
+    pub tokens: Option<f64>,
 }

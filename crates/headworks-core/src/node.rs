@@ -19,6 +19,10 @@ pub trait Node {
     fn children(&self) -> &Children;
     /// Whether a child has something to hear besides the heartbeat.
     fn has_news_for(&self, child: ChildId) -> bool;
+    /// Whether it has heard nothing for about an interval: a child that does thinks itself alone in the end.
+    fn owes_heartbeat(&self, child: ChildId, now: Moment) -> bool {
+        self.children().owes_heartbeat(child, now)
+    }
     /// The next plan for a child, as of now; `None` while there is nothing to go by.
     fn plan_for(&mut self, child: ChildId, now: Moment) -> Option<Plan>;
 }

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 
 use crate::bucket::BucketKey;
 use crate::message::BucketNumber;
+use crate::numbers::NumberMap;
 
 /// Buckets by key and by number. Numbers rise and are never given twice, so that a number heard late names the
 /// bucket it always named, or none.
 #[derive(Debug)]
 pub struct Registry<T> {
     numbers: HashMap<BucketKey, BucketNumber>,
-    buckets: HashMap<BucketNumber, (BucketKey, T)>,
+    buckets: NumberMap<BucketNumber, (BucketKey, T)>,
     next: u32,
     room: usize,
 }
@@ -18,7 +19,7 @@ pub struct Registry<T> {
 impl<T: Default> Registry<T> {
     /// An empty registry for at most `room` buckets.
     pub fn with_room_for(room: usize) -> Self {
-        Self { numbers: HashMap::new(), buckets: HashMap::new(), next: 0, room }
+        Self { numbers: HashMap::new(), buckets: NumberMap::default(), next: 0, room }
     }
 
     /// The number of a bucket, new or known; `None` when there is no room for another.

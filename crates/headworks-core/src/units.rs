@@ -53,6 +53,14 @@ impl Rate {
         }
     }
 
+    /// Cost units in its own unit of time; `None` when unlimited.
+    pub fn per_unit(self) -> Option<u64> {
+        match self {
+            Rate::Unlimited => None,
+            Rate::Per { amount, .. } => Some(amount),
+        }
+    }
+
     /// A ban drops everything, with or without traffic, whatever is away.
     pub fn is_ban(self) -> bool {
         matches!(self, Rate::Per { amount: 0, .. })
@@ -139,6 +147,13 @@ impl Headroom {
         self.0
     }
 
+    /// Whether it differs from `told` by too little to be worth telling again: by a thousandth where requests are dropped,
+    /// and by a fiftieth where there is room, since no decision depends on it there.
+    pub fn is_near(self, told: Self) -> bool {
+        let tolerance = if self.0 > 1.0 && told.0 > 1.0 { 0.02 } else { 0.001 };
+        self.0 == told.0 || told.0.is_finite() && (self.0 - told.0).abs() <= tolerance * told.0
+    }
+
     /// The fraction of offered requests to drop: `max(0, 1 − h)`.
     pub fn drop_ratio(self) -> DropRatio {
         DropRatio((1.0 - self.0).clamp(0.0, 1.0))
@@ -163,5 +178,18 @@ impl DropRatio {
     /// The number itself, from 0 to 1.
     pub fn value(self) -> f64 {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headrooms_are_near_where_no_decision_depends_on_the_difference() {
+        let near = |new, told| Headroom::new(new).unwrap().is_near(Headroom::new(told).unwrap());
+        assert!(near(1.31, 1.30) && near(0.500_1, 0.5) && near(f64::INFINITY, f64::INFINITY));
+        assert!(!near(1.0, 1.01) && !near(0.51, 0.5) && !near(0.0, 0.001));
+        assert!(!near(1.1, f64::INFINITY) && !near(f64::INFINITY, 1.1));
     }
 }

@@ -1,6 +1,5 @@
 //! The aggregator as a state machine: sums the counts of its zone's agents, and passes plans on to them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +9,11 @@ use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::ladder::PlanState;
 use crate::limits::LimitSet;
 use crate::link::{Due, HeldPlan, Link, NameRoom};
-use crate::message::{BucketNumber, BucketRef, Hello, Plan, Report, ReportEntry, Tier};
+use crate::message::{BucketNumber, BucketRef, Hello, Plan, PlanEntry, Report, ReportEntry, Tier};
 use crate::node::Node;
-use crate::significance::{AT_A_SUM, is_news};
+use crate::noise::Dispersion;
+use crate::numbers::NumberMap;
+use crate::significance::{AT_A_SUM, is_news, least_units};
 use crate::units::{Headroom, Moment};
 
 /// Where a controller stands in the aggregator's configured order.
@@ -24,13 +25,41 @@ struct Said {
     demand: f64,
 }
 
+/// What a controller wants of a bucket.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    headroom: Headroom,
+    tokens: Option<f64>,
+    /// What the children had been charged by then.
+    charged: u64,
+}
+
+impl Wanted {
+    fn of(entry: PlanEntry, counts: Counts) -> Self {
+        Self { headroom: entry.headroom, tokens: entry.tokens, charged: counts.charged() }
+    }
+
+    /// The tokens of a budget by now: those of the plan, less what was admitted since.
+    #[allow(clippy::cast_precision_loss, reason = "no budget is above 2^53 units")]
+    fn tokens(self, counts: Counts) -> Option<f64> {
+        self.tokens.map(|tokens| tokens - counts.charged().saturating_sub(self.charged) as f64)
+    }
+}
+
+/// How noisy the sum of a bucket is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Noise {
+    last: f64,
+    dispersion: Dispersion,
+}
+
 /// One controller, as the aggregator knows it.
 #[derive(Debug, Default)]
 struct Parent {
     link: Link,
     limits: Option<Arc<LimitSet>>,
-    headrooms: HashMap<BucketNumber, Headroom>,
-    said: HashMap<BucketNumber, Said>,
+    wanted: NumberMap<BucketNumber, Wanted>,
+    said: NumberMap<BucketNumber, Said>,
     was_attached: bool,
 }
 
@@ -44,6 +73,15 @@ pub struct Zone {
     parents: Vec<Parent>,
     obeyed: Option<ParentIndex>,
     limits: Arc<LimitSet>,
+    noise: NumberMap<BucketNumber, Noise>,
+    /// Children whose reports are answered when the controller has heard this report of ours.
+    unanswered: NumberMap<ChildId, Unanswered>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    childs: u64,
+    ours: u64,
 }
 
 impl Zone {
@@ -57,6 +95,8 @@ impl Zone {
             parents: (0..controllers).map(|_| Parent::default()).collect(),
             obeyed: None,
             limits: Arc::default(),
+            noise: NumberMap::default(),
+            unanswered: NumberMap::default(),
         }
     }
 
@@ -86,10 +126,57 @@ impl Zone {
     }
 
     /// A bucket that is new here may have a headroom already: another agent held it before.
-    fn answer(&mut self, number: BucketNumber) {
-        let headroom = self.obeyed.and_then(|parent| self.parents[parent].headrooms.get(&number)).copied();
-        if headroom.is_some() {
-            self.children.set_headroom(number, headroom);
+    fn pass_on(&mut self, number: BucketNumber) {
+        let Some(wanted) = self.wanted(number) else { return };
+        let counts = self.children.buckets().get(number).map(|bucket| bucket.counts).unwrap_or_default();
+        self.children.set_headroom(number, Some(wanted.headroom), wanted.tokens(counts));
+    }
+
+    fn wanted(&self, number: BucketNumber) -> Option<Wanted> {
+        self.obeyed.and_then(|parent| self.parents[parent].wanted.get(&number)).copied()
+    }
+
+    /// A report is answered when all that it changes is known further up: now, if it changes nothing there.
+    fn answer_when_heard(&mut self, child: ChildId, report: &Report, touched: &[BucketNumber]) {
+        let Some(parent) = self.obeyed.map(|parent| &self.parents[parent]) else { return };
+        let news = touched.iter().any(|number| self.has_news(parent, *number));
+        let before = self.unanswered.get(&child).map(|unanswered| unanswered.ours);
+        let ours = if news { Some(parent.link.said() + 1) } else { before };
+        match ours {
+            Some(ours) => {
+                self.unanswered.insert(child, Unanswered { childs: report.sequence, ours });
+            }
+            None => self.children.answer(child, report.sequence),
+        }
+    }
+
+    fn answer_those_heard(&mut self, parent: ParentIndex) {
+        let (children, heard) = (&mut self.children, self.parents[parent].link.answered());
+        self.unanswered.retain(|child, unanswered| {
+            let answered = unanswered.ours <= heard;
+            if answered {
+                children.answer(*child, unanswered.childs);
+            }
+            !answered
+        });
+    }
+
+    fn has_news(&self, parent: &Parent, number: BucketNumber) -> bool {
+        let demand = self.children.buckets().get(number).map_or(0.0, |bucket| bucket.demand);
+        let said = parent.said.get(&number).map_or(0.0, |said| said.demand);
+        let noise = self.noise.get(&number).copied().unwrap_or_default();
+        let key = self.children.buckets().key(number);
+        let limit = key.and_then(|key| self.limits.get(&key.limit));
+        is_news(said, demand, AT_A_SUM, noise.dispersion.value(), least_units(limit.map(|limit| &**limit)))
+    }
+
+    fn measure_noise(&mut self) {
+        for (number, _, bucket) in self.children.buckets().iter() {
+            let noise = self.noise.entry(number).or_default();
+            if bucket.demand > 0.0 {
+                noise.dispersion = noise.dispersion.with(noise.last, bucket.demand);
+            }
+            noise.last = bucket.demand;
         }
     }
 
@@ -116,15 +203,17 @@ impl Zone {
         let mut changed = Vec::new();
         for entry in plan.shared.iter().chain(&plan.private) {
             if let Some(local) = known.link.local(entry.bucket) {
-                known.headrooms.insert(local, entry.headroom);
+                let counts = self.children.buckets().get(local).map(|bucket| bucket.counts);
+                known.wanted.insert(local, Wanted::of(*entry, counts.unwrap_or_default()));
                 changed.push(local);
             }
         }
         if self.choose(now) == Some(parent) {
             self.adopt_limits_of(parent);
             for local in changed {
-                self.answer(local);
+                self.pass_on(local);
             }
+            self.answer_those_heard(parent);
         }
     }
 
@@ -163,7 +252,7 @@ impl Zone {
         self.adopt_limits_of(parent);
         let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
         for number in numbers {
-            self.answer(number);
+            self.pass_on(number);
         }
     }
 
@@ -174,9 +263,10 @@ impl Zone {
             self.children.adopt(&old, &self.limits);
             let buckets = self.children.buckets();
             for parent in &mut self.parents {
-                parent.headrooms.retain(|number, _| buckets.get(*number).is_some());
+                parent.wanted.retain(|number, _| buckets.get(*number).is_some());
                 parent.said.retain(|number, _| buckets.get(*number).is_some());
             }
+            self.noise.retain(|number, _| buckets.get(*number).is_some());
         }
     }
 
@@ -206,49 +296,51 @@ impl Zone {
 
     /// All that changed since the last full report. Also what an aggregator sends before it leaves.
     pub fn full_report(&mut self, parent: ParentIndex, now: Moment) -> Report {
-        let greeting = self.parents[parent].link.is_greeting();
-        self.build_report(parent, now, true, |said, counts, demand| {
-            counts != said.counts || demand > 0.0 || greeting
-        })
+        self.build_report(parent, now, true)
     }
 
     fn early_report(&mut self, parent: ParentIndex, now: Moment) -> Option<Report> {
-        let said = &self.parents[parent].said;
-        let any = self.children.buckets().iter().any(|(number, _, bucket)| {
-            is_news(said.get(&number).map_or(0.0, |said| said.demand), bucket.demand, AT_A_SUM)
-        });
-        any.then(|| {
-            self.build_report(parent, now, false, |said, _, demand| is_news(said.demand, demand, AT_A_SUM))
-        })
+        let known = &self.parents[parent];
+        let any = self.children.buckets().iter().any(|(number, ..)| self.has_news(known, number));
+        any.then(|| self.build_report(parent, now, false))
     }
 
-    fn build_report(
-        &mut self,
-        parent: ParentIndex,
-        now: Moment,
-        full: bool,
-        wanted: impl Fn(Said, Counts, f64) -> bool,
-    ) -> Report {
+    fn is_due(&self, parent: &Parent, number: BucketNumber, full: bool) -> bool {
+        if !full {
+            return self.has_news(parent, number);
+        }
+        let said = parent.said.get(&number).copied().unwrap_or_default();
+        let bucket = self.children.buckets().get(number);
+        bucket.is_some_and(|bucket| bucket.counts != said.counts || bucket.demand > 0.0)
+            || parent.link.is_greeting()
+    }
+
+    fn build_report(&mut self, parent: ParentIndex, now: Moment, full: bool) -> Report {
+        let known = &self.parents[parent];
+        let due: Vec<BucketNumber> = (self.children.buckets().iter())
+            .map(|(number, ..)| number)
+            .filter(|number| self.is_due(known, *number, full))
+            .collect();
         let parent = &mut self.parents[parent];
         let greeting = parent.link.is_greeting();
         let mut entries = Vec::new();
         let (mut room, mut complete) = (NameRoom::default(), true);
-        for (number, key, bucket) in self.children.buckets().iter() {
-            let said = parent.said.entry(number).or_default();
-            if !wanted(*said, bucket.counts, bucket.demand) {
-                continue;
-            }
+        for number in due {
+            let buckets = self.children.buckets();
+            let (Some(key), Some(bucket)) = (buckets.key(number), buckets.get(number)) else { continue };
             let reference = parent.link.reference(number, key);
             if matches!(reference, BucketRef::Named(_)) && !room.takes(key) {
                 complete = false;
                 continue;
             }
-            *said = Said { counts: bucket.counts, demand: bucket.demand };
+            parent.said.insert(number, Said { counts: bucket.counts, demand: bucket.demand });
             entries.push(ReportEntry {
                 bucket: reference,
                 counts: bucket.counts,
                 demand: Some(bucket.demand),
+                news: None,
                 in_force: bucket.headroom.or(bucket.in_force).filter(|_| greeting),
+                tokens: bucket.tokens.or(bucket.tokens_told).filter(|_| greeting),
             });
         }
         // A report that had to leave something out must not say that it is idle.
@@ -275,17 +367,20 @@ impl Node for Zone {
     fn report(&mut self, child: ChildId, report: &Report, now: Moment) -> Received {
         let received = self.children.report(child, report, now);
         for number in &received.touched {
-            self.answer(*number);
+            self.pass_on(*number);
         }
+        self.answer_when_heard(child, report, &received.touched);
         received
     }
 
     fn detach(&mut self, child: ChildId, now: Moment) {
         self.children.detach(child, now);
+        self.unanswered.remove(&child);
     }
 
     fn tick(&mut self, now: Moment) {
         self.children.end_silent(now);
+        self.measure_noise();
         self.choose(now);
     }
 
@@ -303,6 +398,6 @@ impl Node for Zone {
             spacing: plan.spacing,
             limits: &self.limits,
         };
-        self.children.plan_for(child, header)
+        self.children.plan_for(child, header, now)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use headworks_core::limits::{LimitSet, parse_bytes, print};
+use headworks_core::limits::{LimitSet, SurgeGuard, parse_bytes, print};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/configs").join(name)
@@ -110,4 +110,37 @@ fn values_stay_as_written() {
         let limit = set.get(name).unwrap();
         assert!(limit.matches.contains(&(key.to_owned(), text.to_owned())), "{name}: {:?}", limit.matches);
     }
+}
+
+#[test]
+fn a_budget_saves_up_what_the_file_says_or_a_minute_of_its_rate() {
+    let set = good("budgets.yaml");
+    let budget = |name: &str| set.get(name).unwrap().budget();
+    let budgets = ["default", "one", "all", "quoted"].map(budget);
+    assert_eq!(budgets, [Some(60), Some(1), Some(6), Some(17)]);
+    assert_eq!(set.get("default").unwrap().burst, None);
+}
+
+#[test]
+fn a_surge_guard_is_read_to_the_hundredth() {
+    let set = good("surge-guards.yaml");
+    let guard = |name: &str| set.get(name).unwrap().surge_guard;
+    assert_eq!(guard("default"), SurgeGuard::Hundredths(150));
+    assert_eq!(guard("default-written-out"), guard("default"));
+    assert_eq!(guard("off"), SurgeGuard::Off);
+    assert_eq!(
+        ["least", "fine", "most"].map(guard),
+        [SurgeGuard::Hundredths(100), SurgeGuard::Hundredths(105), SurgeGuard::Hundredths(10_000)]
+    );
+}
+
+#[test]
+fn burst_and_surge_guard_make_another_digest() {
+    let digest = |rest: &str| {
+        let text = format!("limits:\n  - {{name: a, {rest}}}\n");
+        parse_bytes(text.as_bytes()).unwrap().digest()
+    };
+    assert_ne!(digest("rate: 60/minute"), digest("rate: 60/minute, burst: 5"));
+    assert_ne!(digest("rate: 60/second"), digest("rate: 60/second, surge_guard: off"));
+    assert_ne!(digest("rate: 60/second"), digest("rate: 60/minute"));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use headworks_core::limits::{
-    Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, parse, parse_bytes, print,
+    Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard, parse, parse_bytes, print,
 };
 use headworks_core::units::{Rate, Unit};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -65,7 +65,18 @@ fn nasty() -> impl Strategy<Value = String> {
 
 fn rate() -> impl Strategy<Value = Rate> {
     let amount = prop_oneof![Just(0), 1..1000_u64, Just(1_000_000_000_000_000)];
-    prop_oneof![Just(Rate::Unlimited), amount.prop_map(|amount| Rate::Per { amount, unit: Unit::Second })]
+    let unit = select(vec![Unit::Second, Unit::Minute, Unit::Hour, Unit::Day]);
+    prop_oneof![Just(Rate::Unlimited), (amount, unit).prop_map(|(amount, unit)| Rate::Per { amount, unit })]
+}
+
+/// A rate with what a limit of this rate may have beside it.
+fn rate_and_bounds() -> impl Strategy<Value = (Rate, Option<u64>, SurgeGuard)> {
+    let guard = prop_oneof![Just(SurgeGuard::Off), (100..=10_000_u32).prop_map(SurgeGuard::Hundredths)];
+    (rate(), proptest::option::of(1..=1000_u64), guard).prop_map(|(rate, burst, guard)| match rate {
+        Rate::Unlimited | Rate::Per { amount: 0, .. } => (rate, None, SurgeGuard::default()),
+        Rate::Per { unit: Unit::Second, .. } => (rate, None, guard),
+        Rate::Per { amount, .. } => (rate, burst.map(|burst| burst.min(amount)), SurgeGuard::default()),
+    })
 }
 
 fn on_silence() -> impl Strategy<Value = OnSilence> {
@@ -79,7 +90,7 @@ prop_compose! {
     fn limit()(
         matches in btree_map(nasty(), nasty(), 0..4),
         per in btree_set(nasty(), 0..4),
-        rate in rate(),
+        (rate, burst, surge_guard) in rate_and_bounds(),
         cost in 1..=1_000_000_u32,
         mode in select(vec![Mode::Enforce, Mode::Shadow, Mode::Off]),
         order in any::<i32>(),
@@ -90,7 +101,10 @@ prop_compose! {
         let per: Vec<String> = per.into_iter().filter(|key| !matches.contains_key(key)).collect();
         let (max_buckets, missing) = if per.is_empty() { (10_000, Missing::Skip) } else { (max_buckets, missing) };
         let matches = matches.into_iter().collect();
-        Limit { name: "".into(), matches, per, rate, cost, mode, order, on_silence, max_buckets, missing }
+        Limit {
+            name: "".into(), matches, per, rate, cost, mode, order, on_silence, max_buckets, missing, burst,
+            surge_guard,
+        }
     }
 }
 
@@ -124,7 +138,7 @@ proptest! {
 
     #[test]
     fn no_yaml_makes_the_reader_panic(
-        text in "([ \n]|limits|name|rate|match|per|: |- |\\[|\\]|\\{|\\}|, |\"|'|&a|\\*a|!t|!!str|<<|\\? |#|---|%|\\||>|~|5/second){0,40}",
+        text in "([ \n]|limits|name|rate|match|per|: |- |\\[|\\]|\\{|\\}|, |\"|'|&a|\\*a|!t|!!str|<<|\\? |#|---|%|\\||>|~|5/second|6/day|burst|surge_guard|1.5|off){0,40}",
     ) {
         let _ = parse(&text);
     }

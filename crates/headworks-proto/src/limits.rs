@@ -31,6 +31,17 @@ fn encode_limit(limit: &Limit) -> wire::Limit {
         }),
         max_buckets: limit.max_buckets,
         missing: encode_missing(limit.missing).into(),
+        burst: limit.burst,
+        surge_guard_hundredths: encode_guard(limit.surge_guard),
+    }
+}
+
+/// The default travels as nothing, as it does from parents that know of no guard.
+fn encode_guard(guard: SurgeGuard) -> Option<u32> {
+    match guard {
+        _ if guard == SurgeGuard::default() => None,
+        SurgeGuard::Off => Some(0),
+        SurgeGuard::Hundredths(hundredths) => Some(hundredths),
     }
 }
 
@@ -91,11 +102,12 @@ pub(crate) fn decode(set: wire::LimitSet, refused: &mut u32) -> Vec<Limit> {
 }
 
 fn decode_limit(limit: wire::Limit) -> Option<Limit> {
-    if !is_bounded(&limit) || limit.cost == 0 || limit.max_buckets == 0 {
+    if !is_bounded(&limit) || limit.cost == 0 || limit.max_buckets == 0 || limit.burst == Some(0) {
         return None;
     }
     let mode = decode_mode(limit.mode())?;
     let missing = decode_missing(limit.missing())?;
+    let surge_guard = decode_guard(limit.surge_guard_hundredths)?;
     Some(Limit {
         rate: decode_rate(limit.rate?)?,
         on_silence: decode_silence(&limit.on_silence.unwrap_or_default())?,
@@ -107,8 +119,8 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
         order: limit.order,
         max_buckets: limit.max_buckets,
         missing,
-        burst: None,
-        surge_guard: SurgeGuard::default(),
+        burst: limit.burst,
+        surge_guard,
     })
 }
 
@@ -163,5 +175,14 @@ fn decode_missing(missing: wire::Missing) -> Option<Missing> {
         wire::Missing::Skip => Some(Missing::Skip),
         wire::Missing::Empty => Some(Missing::Empty),
         wire::Missing::Drop => Some(Missing::Drop),
+    }
+}
+
+fn decode_guard(hundredths: Option<u32>) -> Option<SurgeGuard> {
+    match hundredths {
+        None => Some(SurgeGuard::default()),
+        Some(0) => Some(SurgeGuard::Off),
+        Some(hundredths @ 100..=10_000) => Some(SurgeGuard::Hundredths(hundredths)),
+        Some(_) => None,
     }
 }

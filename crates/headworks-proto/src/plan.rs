@@ -24,6 +24,7 @@ fn encode(plan: &Plan) -> wire::Plan {
     wire::Plan {
         incarnation: plan.incarnation.0,
         sequence: plan.sequence,
+        heard: plan.heard,
         age_micros: micros(plan.age),
         ttl_micros: micros(plan.ttl),
         interval_micros: micros(plan.interval),
@@ -43,7 +44,10 @@ fn encode(plan: &Plan) -> wire::Plan {
 }
 
 fn section(entries: &[PlanEntry]) -> Option<wire::Headrooms> {
+    let budgets = entries.iter().any(|entry| entry.tokens.is_some());
+    let tokens = entries.iter().map(|entry| entry.tokens.unwrap_or(f64::NAN));
     (!entries.is_empty()).then(|| wire::Headrooms {
+        tokens: if budgets { tokens.collect() } else { Vec::new() },
         numbers: entries.iter().map(|entry| entry.bucket.0).collect(),
         headroom: entries.iter().map(|entry| narrow(entry.headroom.value())).collect(),
     })
@@ -63,6 +67,7 @@ pub fn decode_plan(message: wire::ParentMessage) -> Result<(Plan, u32), WireErro
     let plan = Plan {
         incarnation: Incarnation(plan.incarnation),
         sequence: plan.sequence,
+        heard: plan.heard,
         age: Duration::from_micros(plan.age_micros),
         ttl: Duration::from_micros(plan.ttl_micros),
         interval: Duration::from_micros(plan.interval_micros),
@@ -104,14 +109,19 @@ fn entries(
     refused: &mut u32,
 ) -> Result<Vec<PlanEntry>, WireError> {
     let section = section.unwrap_or_default();
-    let (length, expected) = (section.headroom.len(), section.numbers.len());
-    if length != expected {
-        return Err(WireError::UnequalColumns { column, length, expected });
+    let expected = section.numbers.len();
+    if section.headroom.len() != expected {
+        return Err(WireError::UnequalColumns { column, length: section.headroom.len(), expected });
+    }
+    if !section.tokens.is_empty() && section.tokens.len() != expected {
+        return Err(WireError::UnequalColumns { column, length: section.tokens.len(), expected });
     }
     let mut entries = Vec::with_capacity(expected);
-    for (number, headroom) in section.numbers.into_iter().zip(section.headroom) {
-        match Headroom::new(f64::from(headroom)) {
-            Some(headroom) => entries.push(PlanEntry { bucket: BucketNumber(number), headroom }),
+    for (index, (number, headroom)) in section.numbers.into_iter().zip(section.headroom).enumerate() {
+        let tokens = section.tokens.get(index).copied().filter(|tokens| !tokens.is_nan());
+        let headroom = Headroom::new(f64::from(headroom)).filter(|_| tokens.is_none_or(f64::is_finite));
+        match headroom {
+            Some(headroom) => entries.push(PlanEntry { bucket: BucketNumber(number), headroom, tokens }),
             None => *refused += 1,
         }
     }

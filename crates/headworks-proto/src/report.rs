@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use headworks_core::bucket::Counts;
-use headworks_core::message::{BucketNumber, BucketRef, Report, ReportEntry};
+use headworks_core::message::{BucketNumber, BucketRef, News, Report, ReportEntry};
 use headworks_core::units::Headroom;
 
 use crate::{MAX_BUCKETS_PER_REPORT, WireError, bucket, wire};
@@ -52,6 +52,8 @@ fn columns(entries: &[&ReportEntry]) -> Option<wire::Entries> {
     };
     let demand = entries.iter().any(|entry| entry.demand.is_some());
     let in_force = entries.iter().any(|entry| entry.in_force.is_some());
+    let news = entries.iter().any(|entry| entry.news.is_some());
+    let tokens = entries.iter().any(|entry| entry.tokens.is_some());
     Some(wire::Entries {
         offered: counts(|counts| counts.offered),
         dropped: counts(|counts| counts.dropped),
@@ -60,6 +62,11 @@ fn columns(entries: &[&ReportEntry]) -> Option<wire::Entries> {
         in_force: column_if(in_force, entries, |entry| {
             entry.in_force.map_or(f32::NAN, |headroom| narrow(headroom.value()))
         }),
+        refused_later: counts(|counts| counts.refused_later),
+        news_units: column_if(news, entries, |entry| entry.news.map_or(0, |news| news.units)),
+        news_micros: column_if(news, entries, |entry| entry.news.map_or(0, |news| micros(news.window))),
+        news_solid: column_if(news, entries, |entry| entry.news.is_some_and(|news| news.solid)),
+        tokens: column_if(tokens, entries, |entry| entry.tokens.unwrap_or(f64::NAN)),
     })
 }
 
@@ -112,6 +119,11 @@ fn columns_of(
         entries.would_drop.len(),
         entries.demand.len(),
         entries.in_force.len(),
+        entries.refused_later.len(),
+        entries.news_units.len(),
+        entries.news_micros.len(),
+        entries.news_solid.len(),
+        entries.tokens.len(),
     ];
     if let Some(length) = lengths.into_iter().find(|length| *length != 0 && *length != expected) {
         return Err(WireError::UnequalColumns { column: section, length, expected });
@@ -126,18 +138,31 @@ fn row(bucket: BucketRef, entries: &wire::Entries, index: usize) -> Option<Repor
         offered: count(&entries.offered),
         dropped: count(&entries.dropped),
         would_drop: count(&entries.would_drop),
+        refused_later: count(&entries.refused_later),
     };
+    let news = Some(News {
+        units: count(&entries.news_units),
+        window: Duration::from_micros(count(&entries.news_micros)),
+        solid: entries.news_solid.get(index).copied().unwrap_or(false),
+    })
+    .filter(|news| !news.window.is_zero());
+    let tokens = entries.tokens.get(index).copied().filter(|tokens| !tokens.is_nan());
     let demand = entries.demand.get(index).copied().filter(|demand| !demand.is_nan());
     let in_force = entries.in_force.get(index).copied().filter(|headroom| !headroom.is_nan());
     let sound = counts.offered <= MOST_COUNTED
         && counts.dropped <= counts.offered
         && counts.would_drop <= counts.offered
+        && counts.refused_later <= counts.offered
+        && news.is_none_or(|news| news.units <= counts.offered)
+        && tokens.is_none_or(f64::is_finite)
         && demand.is_none_or(|demand| (0.0..f64::INFINITY).contains(&demand))
         && in_force.is_none_or(|headroom| headroom >= 0.0);
     sound.then(|| ReportEntry {
         bucket,
         counts,
         demand,
+        news,
         in_force: in_force.and_then(|headroom| Headroom::new(f64::from(headroom))),
+        tokens,
     })
 }

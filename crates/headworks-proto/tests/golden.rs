@@ -9,7 +9,7 @@ use std::time::Duration;
 use headworks_core::bucket::{BucketKey, Counts, Values};
 use headworks_core::limits::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard};
 use headworks_core::message::{
-    BucketNumber, BucketRef, Hello, Incarnation, Plan, PlanEntry, Report, ReportEntry, Tier, View,
+    BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier, View,
 };
 use headworks_core::units::{Headroom, Rate, Unit};
 use headworks_proto::{
@@ -44,8 +44,8 @@ fn rest(limit: &str) -> BucketKey {
 }
 
 fn counted(bucket: BucketRef, offered: u64, dropped: u64, would_drop: u64) -> ReportEntry {
-    let counts = Counts { offered, dropped, would_drop };
-    ReportEntry { bucket, counts, demand: None, in_force: None }
+    let counts = Counts { offered, dropped, would_drop, refused_later: 0 };
+    ReportEntry { bucket, counts, demand: None, news: None, in_force: None, tokens: None }
 }
 
 fn named(key: BucketKey) -> BucketRef {
@@ -85,6 +85,28 @@ fn early_report() -> Report {
     }
 }
 
+/// A bucket with news, a budget in debt with both, and one that has neither.
+fn report_of_news() -> Report {
+    let news = |units, micros| Some(News { units, window: Duration::from_micros(micros), solid: units > 0 });
+    let budget = |entry: ReportEntry, refused_later| ReportEntry {
+        counts: Counts { refused_later, ..entry.counts },
+        ..entry
+    };
+    let of_host = counted(named(key("per-host", &["eu-1"], &["a.example", "GET"])), 90, 0, 0);
+    let of_three = budget(counted(numbered(3), 5_000_000_000, 300, 1), 4_000_000);
+    Report {
+        sequence: 44,
+        elapsed: Duration::from_micros(86_400_300_000),
+        full: false,
+        agents: 1,
+        entries: vec![
+            ReportEntry { demand: Some(450.0), news: news(90, 200_000), ..of_host },
+            ReportEntry { news: news(0, 1), in_force: Headroom::new(0.5), tokens: Some(-7.25), ..of_three },
+            counted(numbered(300), 12, 0, 0),
+        ],
+    }
+}
+
 fn per_second(amount: u64) -> Rate {
     Rate::Per { amount, unit: Unit::Second }
 }
@@ -118,16 +140,14 @@ fn limits() -> LimitSet {
             on_silence: silence(SilencePolicy::Closed, Some(Duration::from_secs(30))),
             max_buckets: 300,
             missing: Missing::Drop,
-            burst: None,
-            surge_guard: SurgeGuard::default(),
+            surge_guard: SurgeGuard::Hundredths(225),
             ..limit("per-host", per_second(1_000))
         },
         Limit {
             mode: Mode::Shadow,
             on_silence: silence(SilencePolicy::Open, None),
             missing: Missing::Empty,
-            burst: None,
-            surge_guard: SurgeGuard::default(),
+            surge_guard: SurgeGuard::Off,
             ..limit("tried", per_second(20))
         },
         Limit {
@@ -136,6 +156,7 @@ fn limits() -> LimitSet {
             on_silence: silence(SilencePolicy::Hold, Some(Duration::ZERO)),
             ..limit("off", per_second(1))
         },
+        Limit { burst: Some(300), ..limit("exported", Rate::Per { amount: 1_000, unit: Unit::Hour }) },
         limit("counted", Rate::Unlimited),
         Limit { matches: vec![attribute("user", "mallory")], ..limit("banned", per_second(0)) },
     ])
@@ -146,10 +167,12 @@ fn plan() -> Plan {
     let entry = |number, headroom| PlanEntry {
         bucket: BucketNumber(number),
         headroom: Headroom::new(headroom).unwrap(),
+        tokens: None,
     };
     Plan {
         incarnation: Incarnation(0xfedc_ba98_7654_3210),
         sequence: 9,
+        heard: 0,
         age: Duration::from_millis(150),
         ttl: Duration::from_secs(5),
         interval: Duration::from_secs(1),
@@ -166,6 +189,24 @@ fn plan() -> Plan {
         ],
         shared: vec![entry(1, 0.25), entry(2, 0.0)],
         private: vec![entry(3, 1.5), entry(300, f64::INFINITY)],
+    }
+}
+
+/// A plan that answers a report, for budgets: two that have tokens, one of them in debt, and a limit per second.
+fn plan_of_budgets() -> Plan {
+    let entry = |number, headroom, tokens| PlanEntry {
+        bucket: BucketNumber(number),
+        headroom: Headroom::new(headroom).unwrap(),
+        tokens,
+    };
+    Plan {
+        sequence: 10,
+        heard: 44,
+        limits: None,
+        names: Vec::new(),
+        shared: vec![entry(1, 0.25, None), entry(2, f64::INFINITY, Some(17.0))],
+        private: vec![entry(3, 0.0, Some(-7.25))],
+        ..plan()
     }
 }
 
@@ -192,6 +233,11 @@ fn golden(name: &str, message: &impl Message) -> Vec<u8> {
     unhex(&committed)
 }
 
+/// The committed bytes, whatever this release would send.
+fn committed_bytes(name: &str) -> Vec<u8> {
+    unhex(&committed::read(&format!("golden/{name}.hex")))
+}
+
 fn child_says(bytes: &[u8]) -> Result<FromChild, WireError> {
     decode_child(wire::ChildMessage::decode(bytes).unwrap())
 }
@@ -205,11 +251,12 @@ fn told(report: Report) -> FromChild {
 }
 
 /// Every message of a child that has golden bytes.
-fn children() -> [(&'static str, wire::ChildMessage, FromChild); 4] {
+fn children() -> [(&'static str, wire::ChildMessage, FromChild); 5] {
     [
         ("hello", hello_message(&hello()), FromChild::Hello(hello())),
         ("report_full", report_message(&full_report()), told(full_report())),
         ("report_early", report_message(&early_report()), told(early_report())),
+        ("report_news", report_message(&report_of_news()), told(report_of_news())),
         ("goodbye", goodbye_message(), FromChild::Goodbye),
     ]
 }
@@ -224,6 +271,23 @@ fn what_a_child_says_has_its_golden_bytes() {
 #[test]
 fn a_plan_has_its_golden_bytes() {
     assert_eq!(parent_says(&golden("plan", &plan_message(&plan()))), Ok((plan(), 0)));
+    let budgets = plan_of_budgets();
+    assert_eq!(parent_says(&golden("plan_budgets", &plan_message(&budgets))), Ok((budgets, 0)));
+}
+
+/// These bytes were made before there were news, tokens and refusals by later limits.
+#[test]
+fn what_an_earlier_release_says_is_understood_as_without_what_was_added() {
+    for name in ["report_full", "report_early"] {
+        let Ok(FromChild::Report { report, refused: 0 }) = child_says(&committed_bytes(name)) else {
+            panic!("{name} is no report any more")
+        };
+        let added = |entry: &ReportEntry| (entry.news, entry.tokens, entry.counts.refused_later);
+        assert!(report.entries.iter().all(|entry| added(entry) == (None, None, 0)), "{name}: {report:?}");
+    }
+    let (plan, refused) = parent_says(&committed_bytes("plan")).unwrap();
+    assert_eq!((plan.heard, refused), (0, 0));
+    assert!(plan.shared.iter().chain(&plan.private).all(|entry| entry.tokens.is_none()), "{plan:?}");
 }
 
 #[test]
@@ -240,7 +304,7 @@ fn what_a_later_release_adds_to_a_childs_message_is_ignored() {
 fn what_a_later_release_adds_to_a_plan_is_ignored() {
     let bytes = golden("plan", &plan_message(&plan()));
     let strewn = strew("ParentMessage", &bytes);
-    let messages = 1 + 1 + 1 + 3 + 3 + 2 + 1 + 5 * 3 + 3;
+    let messages = 1 + 1 + 1 + 3 + 3 + 2 + 1 + 6 * 3 + 3;
     assert!(strewn.len() >= bytes.len() + messages * added().len());
     assert_eq!(parent_says(&strewn), Ok((plan(), 0)));
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "in a test a panic is the report")]
 
 use headworks_core::bucket::Counts;
+use headworks_core::limits::SurgeGuard;
 use headworks_core::message::{BucketRef, Plan, Report, ReportEntry};
 use headworks_proto::{FromChild, MAX_BUCKETS_PER_REPORT, WireError, decode_child, decode_plan, wire};
 use prost::Message;
@@ -21,6 +22,11 @@ fn three() -> wire::Report {
             would_drop: vec![5, 5, 5],
             demand: vec![1.0, 1.0, 1.0],
             in_force: vec![0.5, 0.5, 0.5],
+            refused_later: vec![5, 5, 5],
+            news_units: vec![5, 5, 5],
+            news_micros: vec![50_000, 50_000, 50_000],
+            tokens: vec![-0.5, 0.5, 0.5],
+            news_solid: vec![true, false, true],
         }),
         ..wire::Report::default()
     }
@@ -57,7 +63,33 @@ fn sound_entries_all_stay() {
 fn an_entry_that_dropped_more_than_was_offered_is_refused_by_itself() {
     assert_eq!(remaining(|columns| columns.dropped[1] = 11), [1, 3]);
     assert_eq!(remaining(|columns| columns.would_drop[1] = 11), [1, 3]);
+    assert_eq!(remaining(|columns| columns.refused_later[1] = 11), [1, 3]);
     assert_eq!(remaining(|columns| columns.offered = Vec::new()), [0; 0]);
+}
+
+#[test]
+fn an_entry_with_news_of_more_than_was_offered_is_refused_by_itself() {
+    assert_eq!(remaining(|columns| columns.news_units[1] = 10), [1, 2, 3]);
+    assert_eq!(remaining(|columns| columns.news_units[1] = 11), [1, 3]);
+    assert_eq!(remaining(|columns| columns.news_units[1] = u64::MAX), [1, 3]);
+}
+
+#[test]
+fn an_entry_with_tokens_that_are_no_number_of_units_is_refused_by_itself() {
+    for tokens in [f64::INFINITY, f64::NEG_INFINITY] {
+        assert_eq!(remaining(|columns| columns.tokens[1] = tokens), [1, 3], "{tokens}");
+    }
+}
+
+#[test]
+fn a_window_of_nothing_means_that_there_is_no_news() {
+    let mut report = three();
+    let columns = report.numbered_counts.as_mut().unwrap();
+    (columns.news_units[1], columns.news_micros[1]) = (11, 0);
+    let (report, refused) = decode_report(report).unwrap();
+    assert_eq!((refused, report.entries.len()), (0, 3));
+    let news = report.entries.iter().map(|entry| entry.news.is_some());
+    assert_eq!(news.collect::<Vec<_>>(), [true, false, true]);
 }
 
 #[test]
@@ -86,10 +118,12 @@ fn nan_in_a_column_means_that_the_child_has_none() {
     let columns = report.numbered_counts.as_mut().unwrap();
     columns.demand[1] = f64::NAN;
     columns.in_force[1] = f32::NAN;
+    columns.tokens[1] = f64::NAN;
     let (report, refused) = decode_report(report).unwrap();
     assert_eq!((refused, report.entries.len()), (0, 3));
-    assert_eq!((report.entries[1].demand, report.entries[1].in_force), (None, None));
-    assert_eq!(report.entries[2].demand, Some(1.0));
+    let entry = &report.entries[1];
+    assert_eq!((entry.demand, entry.in_force, entry.tokens), (None, None, None));
+    assert_eq!((report.entries[2].demand, report.entries[2].tokens), (Some(1.0), Some(0.5)));
 }
 
 fn wire_name(limit: &str, values: &[&str], rest: bool) -> wire::BucketKey {
@@ -125,12 +159,17 @@ fn a_named_bucket_that_no_limit_gives_is_refused_by_itself() {
 
 #[test]
 fn columns_of_unequal_length_are_an_error_that_names_them() {
-    let shorten: [fn(&mut wire::Entries); 5] = [
+    let shorten: [fn(&mut wire::Entries); 10] = [
         |columns| columns.offered.truncate(2),
         |columns| columns.dropped.truncate(1),
         |columns| columns.would_drop.push(0),
         |columns| columns.demand.push(0.0),
         |columns| columns.in_force.truncate(2),
+        |columns| columns.refused_later.truncate(2),
+        |columns| columns.news_units.push(0),
+        |columns| columns.news_micros.truncate(1),
+        |columns| columns.tokens.truncate(2),
+        |columns| columns.news_solid.push(true),
     ];
     for shorten in shorten {
         let mut report = three();
@@ -237,7 +276,7 @@ fn decode(plan: wire::Plan) -> Result<(Plan, u32), WireError> {
 type Damage = fn(&mut wire::Limit);
 
 /// One way each in which a limit makes no sense, or only to a later release.
-const SENSELESS: [(&str, Damage); 15] = [
+const SENSELESS: [(&str, Damage); 18] = [
     ("no name", |limit| limit.name.clear()),
     ("a long name", |limit| limit.name = "n".repeat(129)),
     ("the name of another", |limit| limit.name = "before".into()),
@@ -255,6 +294,9 @@ const SENSELESS: [(&str, Damage); 15] = [
     ("not unlimited", |limit| {
         limit.rate.as_mut().unwrap().rate = Some(wire::rate::Rate::Unlimited(false));
     }),
+    ("a burst of nothing", |limit| limit.burst = Some(0)),
+    ("a guard below a node's share", |limit| limit.surge_guard_hundredths = Some(99)),
+    ("a guard beyond a hundred shares", |limit| limit.surge_guard_hundredths = Some(10_001)),
 ];
 
 #[test]
@@ -273,8 +315,21 @@ fn a_limit_that_makes_no_sense_is_refused_by_itself() {
 }
 
 #[test]
+fn a_limit_of_a_parent_without_bursts_and_guards_has_the_defaults() {
+    let limits = Some(wire::LimitSet { limits: vec![sound_limit("old")] });
+    let (plan, refused) = decode(wire::Plan { limits, ..sound_plan() }).unwrap();
+    let limits = plan.limits.unwrap();
+    let old = limits.get("old").unwrap();
+    assert_eq!((refused, old.burst, old.surge_guard), (0, None, SurgeGuard::default()));
+}
+
+#[test]
 fn a_headroom_that_no_law_gives_is_refused_by_itself() {
-    let section = || wire::Headrooms { numbers: vec![1, 2, 3], headroom: vec![0.0, f32::NAN, f32::INFINITY] };
+    let section = || wire::Headrooms {
+        numbers: vec![1, 2, 3],
+        headroom: vec![0.0, f32::NAN, f32::INFINITY],
+        tokens: vec![],
+    };
     let negative = wire::Headrooms { headroom: vec![0.5, -0.5, 1.0], ..section() };
     let plan = wire::Plan { shared: Some(section()), private: Some(negative), ..sound_plan() };
     let (plan, refused) = decode(plan).unwrap();
@@ -282,6 +337,32 @@ fn a_headroom_that_no_law_gives_is_refused_by_itself() {
     for entries in [plan.shared, plan.private] {
         assert_eq!(entries.iter().map(|entry| entry.bucket.0).collect::<Vec<_>>(), [1, 3]);
     }
+}
+
+/// Three entries of a plan whose second one has these tokens.
+fn section_with(tokens: f64) -> wire::Headrooms {
+    wire::Headrooms { numbers: vec![1, 2, 3], headroom: vec![0.5; 3], tokens: vec![-1.0, tokens, 1.0] }
+}
+
+#[test]
+fn tokens_of_a_plan_that_are_no_number_of_units_are_refused_with_their_entry() {
+    for tokens in [f64::INFINITY, f64::NEG_INFINITY] {
+        let section = || Some(section_with(tokens));
+        let plan = wire::Plan { shared: section(), private: section(), ..sound_plan() };
+        let (plan, refused) = decode(plan).unwrap();
+        assert_eq!(refused, 2, "{tokens}");
+        for entries in [plan.shared, plan.private] {
+            assert_eq!(entries.iter().map(|entry| entry.bucket.0).collect::<Vec<_>>(), [1, 3], "{tokens}");
+        }
+    }
+}
+
+#[test]
+fn nan_among_the_tokens_of_a_plan_means_that_the_limit_is_no_budget() {
+    let plan = wire::Plan { shared: Some(section_with(f64::NAN)), ..sound_plan() };
+    let (plan, refused) = decode(plan).unwrap();
+    let tokens: Vec<Option<f64>> = plan.shared.iter().map(|entry| entry.tokens).collect();
+    assert_eq!((refused, tokens), (0, vec![Some(-1.0), None, Some(1.0)]));
 }
 
 #[test]
@@ -318,8 +399,11 @@ fn a_plan_that_is_unusable_is_an_error_that_names_the_field() {
     );
     let short = wire::Plan { limits_digest: vec![1; 17], ..sound_plan() };
     assert_eq!(fault(short), "plan.limits_digest has a wrong length");
-    let section = || Some(wire::Headrooms { numbers: vec![1, 2], headroom: vec![0.5] });
+    let section = || Some(wire::Headrooms { numbers: vec![1, 2], headroom: vec![0.5], tokens: vec![] });
     let told = |column| format!("column {column} has 1 values for 2 buckets");
     assert_eq!(fault(wire::Plan { shared: section(), ..sound_plan() }), told("shared"));
     assert_eq!(fault(wire::Plan { private: section(), ..sound_plan() }), told("private"));
+    let short = || Some(wire::Headrooms { headroom: vec![0.5; 2], tokens: vec![1.0], ..section().unwrap() });
+    assert_eq!(fault(wire::Plan { shared: short(), ..sound_plan() }), told("shared"));
+    assert_eq!(fault(wire::Plan { private: short(), ..sound_plan() }), told("private"));
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headworks_core::bucket::{BucketKey, Counts, Values};
-use headworks_core::limits::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy};
+use headworks_core::limits::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard};
 use headworks_core::message::{
-    BucketNumber, BucketRef, Hello, Incarnation, Plan, PlanEntry, Report, ReportEntry, Tier, View,
+    BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier, View,
 };
 use headworks_core::units::{Headroom, Rate, Unit};
 use headworks_proto::{
@@ -63,15 +63,40 @@ fn hello() -> impl Strategy<Value = Hello> {
 
 fn counts() -> impl Strategy<Value = Counts> {
     let offered = prop_oneof![Just(0), 0..1_000_u64, 0..=1_u64 << 62];
-    offered
-        .prop_flat_map(|offered| (Just(offered), 0..=offered, 0..=offered))
-        .prop_map(|(offered, dropped, would_drop)| Counts { offered, dropped, would_drop })
+    offered.prop_flat_map(|offered| (Just(offered), 0..=offered, 0..=offered, 0..=offered)).prop_map(
+        |(offered, dropped, would_drop, refused_later)| Counts {
+            offered,
+            dropped,
+            would_drop,
+            refused_later,
+        },
+    )
+}
+
+/// News of a bucket in which `offered` was counted: a window travels in whole microseconds, and none of them is empty.
+fn news(offered: u64) -> impl Strategy<Value = Option<News>> {
+    let micros = prop_oneof![1..10_000_000_u64, 1..=u64::MAX];
+    let news = (0..=offered, micros.prop_map(Duration::from_micros), any::<bool>());
+    option::of(news.prop_map(|(units, window, solid)| News { units, window, solid }))
+}
+
+fn tokens() -> impl Strategy<Value = Option<f64>> {
+    option::of(prop_oneof![Just(0.0), -1e6..1e6, -f64::MAX..f64::MAX])
 }
 
 fn entry(bucket: impl Strategy<Value = BucketRef>) -> impl Strategy<Value = ReportEntry> {
     let demand = option::of(prop_oneof![Just(0.0), 0.0..1e9, 0.0..f64::MAX]);
-    (bucket, counts(), demand, option::of(headroom()))
-        .prop_map(|(bucket, counts, demand, in_force)| ReportEntry { bucket, counts, demand, in_force })
+    let counts = counts().prop_flat_map(|counts| (Just(counts), news(counts.offered)));
+    (bucket, counts, demand, option::of(headroom()), tokens()).prop_map(
+        |(bucket, (counts, news), demand, in_force, tokens)| ReportEntry {
+            bucket,
+            counts,
+            demand,
+            news,
+            in_force,
+            tokens,
+        },
+    )
 }
 
 /// Named buckets come before numbered ones: the wire keeps order within each, not between them.
@@ -91,7 +116,16 @@ fn report() -> impl Strategy<Value = Report> {
 
 fn rate() -> impl Strategy<Value = Rate> {
     let amount = prop_oneof![Just(0), any::<u64>()];
-    prop_oneof![Just(Rate::Unlimited), amount.prop_map(|amount| Rate::Per { amount, unit: Unit::Second })]
+    let unit = select(vec![Unit::Second, Unit::Minute, Unit::Hour, Unit::Day]);
+    prop_oneof![Just(Rate::Unlimited), (amount, unit).prop_map(|(amount, unit)| Rate::Per { amount, unit })]
+}
+
+fn surge_guard() -> impl Strategy<Value = SurgeGuard> {
+    prop_oneof![
+        Just(SurgeGuard::Off),
+        Just(SurgeGuard::default()),
+        (100..=10_000_u32).prop_map(SurgeGuard::Hundredths)
+    ]
 }
 
 prop_compose! {
@@ -106,6 +140,8 @@ prop_compose! {
         hold in option::of(duration()),
         max_buckets in 1..=u32::MAX,
         missing in select(vec![Missing::Skip, Missing::Empty, Missing::Drop]),
+        burst in option::of(1..=u64::MAX),
+        surge_guard in surge_guard(),
     ) -> Limit {
         Limit {
             name: "named by its place".into(),
@@ -118,6 +154,8 @@ prop_compose! {
             on_silence: OnSilence { policy, hold },
             max_buckets,
             missing,
+            burst,
+            surge_guard,
         }
     }
 }
@@ -130,8 +168,8 @@ fn limits() -> impl Strategy<Value = Arc<LimitSet>> {
 }
 
 fn section() -> impl Strategy<Value = Vec<PlanEntry>> {
-    let entry = (any::<u32>(), headroom());
-    vec(entry.prop_map(|(number, headroom)| PlanEntry { bucket: BucketNumber(number), headroom }), 0..6)
+    let entry = (any::<u32>().prop_map(BucketNumber), headroom(), tokens());
+    vec(entry.prop_map(|(bucket, headroom, tokens)| PlanEntry { bucket, headroom, tokens }), 0..6)
 }
 
 prop_compose! {
@@ -144,6 +182,7 @@ prop_compose! {
     fn plan()(
         incarnation in (1..=u64::MAX).prop_map(Incarnation),
         sequence in any::<u64>(),
+        heard in any::<u64>(),
         [age, ttl, interval, spacing] in [duration(), duration(), duration(), duration()],
         view in view(),
         digest in any::<[u8; 16]>().prop_map(Digest),
@@ -154,8 +193,8 @@ prop_compose! {
         private in section(),
     ) -> Plan {
         Plan {
-            incarnation, sequence, age, ttl, interval, spacing, view, digest, generation, limits, names, shared,
-            private,
+            incarnation, sequence, heard, age, ttl, interval, spacing, view, digest, generation, limits, names,
+            shared, private,
         }
     }
 }
@@ -204,7 +243,9 @@ fn survive(bytes: &[u8]) {
         survive_child(said);
     }
     if let Ok(Ok((plan, _))) = wire::ParentMessage::decode(bytes).map(decode_plan) {
-        assert!(plan.shared.iter().chain(&plan.private).all(|entry| entry.headroom.value() >= 0.0));
+        let entries = || plan.shared.iter().chain(&plan.private);
+        assert!(entries().all(|entry| entry.headroom.value() >= 0.0));
+        assert!(entries().all(|entry| entry.tokens.is_none_or(f64::is_finite)));
         assert!(plan.view.demand >= 0.0 && plan.view.demand.is_finite());
         assert_eq!(decode_plan(sent(&plan_message(&plan))), Ok((plan, 0)));
     }
@@ -216,8 +257,11 @@ fn survive_child(said: FromChild) {
             assert_eq!(decode_child(sent(&hello_message(&hello))), Ok(FromChild::Hello(hello)));
         }
         FromChild::Report { report, .. } => {
-            for ReportEntry { counts, demand, in_force, .. } in &report.entries {
+            for ReportEntry { counts, demand, news, in_force, tokens, .. } in &report.entries {
                 assert!(counts.dropped <= counts.offered && counts.would_drop <= counts.offered);
+                assert!(counts.refused_later <= counts.offered);
+                assert!(news.is_none_or(|news| news.units <= counts.offered && !news.window.is_zero()));
+                assert!(tokens.is_none_or(f64::is_finite));
                 assert!(demand.is_none_or(|demand| demand >= 0.0 && demand.is_finite()));
                 assert!(in_force.is_none_or(|headroom| headroom.value() >= 0.0));
             }
@@ -243,15 +287,25 @@ fn count() -> impl Strategy<Value = u64> {
 fn columns(buckets: usize) -> impl Strategy<Value = wire::Entries> {
     let length = || prop_oneof![8 => Just(buckets), 1 => Just(0), 1 => 0..8_usize];
     let counts = || length().prop_flat_map(|length| vec(count(), length));
-    let demand = length().prop_flat_map(|length| vec(any::<f64>(), length));
+    let floats = || length().prop_flat_map(|length| vec(any::<f64>(), length));
     let in_force = length().prop_flat_map(|length| vec(any::<f32>(), length));
-    (counts(), counts(), counts(), demand, in_force).prop_map(
-        |(offered, dropped, would_drop, demand, in_force)| wire::Entries {
-            offered,
-            dropped,
-            would_drop,
-            demand,
-            in_force,
+    let solid = length().prop_flat_map(|length| vec(any::<bool>(), length));
+    let counted = [counts(), counts(), counts(), counts()];
+    (counted, floats(), in_force, [counts(), counts()], floats(), solid).prop_map(
+        |([offered, dropped, would_drop, refused_later], demand, in_force, news, tokens, news_solid)| {
+            let [news_units, news_micros] = news;
+            wire::Entries {
+                offered,
+                dropped,
+                would_drop,
+                demand,
+                in_force,
+                refused_later,
+                news_units,
+                news_micros,
+                tokens,
+                news_solid,
+            }
         },
     )
 }
@@ -311,9 +365,11 @@ proptest! {
 fn a_report_of_a_hundred_thousand_numbered_buckets_fits() {
     let entry = |number| ReportEntry {
         bucket: BucketRef::Number(BucketNumber(number)),
-        counts: Counts { offered: 1 << 34, dropped: 1 << 33, would_drop: 0 },
+        counts: Counts { offered: 1 << 34, dropped: 1 << 33, would_drop: 0, refused_later: 1 << 33 },
         demand: Some(123.4),
+        news: None,
         in_force: Headroom::new(0.5),
+        tokens: Some(-0.1),
     };
     let report = Report {
         sequence: 1,

@@ -1,3 +1,15 @@
 //! A deterministic simulator of fleets, around the very state machines that the program runs.
+//!
+//! A scenario is a text (see `script`): a fleet, its limits, what is offered, what happens, and what is measured.
+//! Time is a number here and chance has a seed, so a run gives the same transcript every time.
 
+mod chance;
 pub mod chart;
+mod log;
+mod measure;
+mod run;
+mod script;
+mod world;
+
+pub use run::{Outcome, Picture, run};
+pub use script::{Script, ScriptError, parse};

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use headworks_core::link::INTERVAL;
 
+use crate::bench::SurgeArgs;
 use crate::duration;
 use crate::load::LoadArgs;
 
@@ -38,6 +40,15 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Show what a node sees: zones, children, and each limit's rates and drop ratio
     Status(StatusArgs),
+    /// Measure fleets of real processes on this machine
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    // Its help is that of its flags: a doc comment here would take its place.
+    Surge(SurgeArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -122,6 +133,9 @@ pub(crate) struct ControllerArgs {
     /// Where to serve /metrics, /status, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
+    /// Least time between two reports of one node, from 10ms; 1s, the report interval, turns early reports off
+    #[arg(long, env = "HEADWORKS_REPORT_SPACING", default_value = "50ms", value_parser = spacing, value_name = "TIME")]
+    pub(crate) report_spacing: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -156,6 +170,13 @@ fn name(text: &str) -> Result<String, String> {
         return Err(format!("write a name of 1 to {MAX_TEXT} bytes, without control characters"));
     }
     Ok(text.to_owned())
+}
+
+/// A spacing of reports: below 10 ms, small news would take more of a node's time than the news are worth.
+fn spacing(text: &str) -> Result<Duration, String> {
+    let spacing = duration::parse(text)?;
+    let is_sound = (Duration::from_millis(10)..=INTERVAL).contains(&spacing);
+    is_sound.then_some(spacing).ok_or_else(|| "write a time from 10ms to 1s, such as 50ms".to_owned())
 }
 
 /// The URL of a parent: checked here, so that a typing error is found before anything starts.

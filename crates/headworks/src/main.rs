@@ -1,6 +1,7 @@
 //! The `headworks` program.
 
 mod admin;
+mod bench;
 mod cli;
 mod duration;
 mod failure;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command, LimitsCommand};
+use cli::{BenchCommand, Cli, Command, LimitsCommand};
 use failure::{Failure, USAGE};
 
 fn main() -> ExitCode {
@@ -56,6 +57,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
             return load::run(args).await.map_err(|error| Failure::of(&error).into_usage());
         }
         Command::Status(args) => status::run(&args).await?,
+        Command::Bench(BenchCommand::Surge(args)) => bench::surge(&args).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -39,6 +39,11 @@ fn describe() {
         "headworks_limit_rate",
         "Cost units a second that the limit lets pass; +Inf when unlimited"
     );
+    describe_gauge!(
+        "headworks_budget_tokens",
+        "Cost units that the budget has left, in the bucket that has least; below 0 is owed. \
+         Only on controllers and aggregators, for limits per minute, hour and day"
+    );
     describe_gauge!("headworks_offered_rate", "Cost units a second that reach the limit at present");
     describe_gauge!("headworks_buckets", "Buckets that the limit has on this node");
     describe_gauge!("headworks_plan_age_seconds", "Time since the controller computed the plan in hand");
@@ -97,6 +102,9 @@ fn record_limit(limit: &LimitView) {
     counter!("headworks_would_drop_total", labels()).absolute(limit.totals.would_drop);
     gauge!("headworks_drop_ratio", labels()).set(limit.ratio);
     gauge!("headworks_limit_rate", labels()).set(limit.rate.unwrap_or(f64::INFINITY));
+    if let Some(tokens) = limit.tokens {
+        gauge!("headworks_budget_tokens", labels()).set(tokens);
+    }
     gauge!("headworks_offered_rate", labels()).set(limit.offered);
     gauge!("headworks_buckets", labels()).set(limit.buckets as f64);
 }

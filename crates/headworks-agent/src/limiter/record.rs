@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use headworks_core::agent::InForce;
 use headworks_core::bucket::{BucketKey, Counts};
 use headworks_core::decision::{Draw, Threshold};
-use headworks_core::units::Headroom;
+use headworks_core::units::{Headroom, Moment};
+
+use super::allowance::Allowance;
 
 /// One bucket. Counters only rise; each is right by itself, and a reader that sees one a moment before another is
 /// corrected by its next reading, so nothing here needs more than relaxed order.
@@ -14,9 +17,11 @@ pub(crate) struct Record {
     threshold: AtomicU32,
     draw: AtomicU64,
     headroom: AtomicU64,
+    allowance: Allowance,
     offered: AtomicU64,
     dropped: AtomicU64,
     would_drop: AtomicU64,
+    refused_later: AtomicU64,
     retired: AtomicBool,
 }
 
@@ -28,27 +33,42 @@ impl Record {
             threshold: AtomicU32::default(),
             draw: AtomicU64::new(Draw::new(fastrand::u32(..)).to_word()),
             headroom: AtomicU64::default(),
+            allowance: Allowance::default(),
             offered: AtomicU64::default(),
             dropped: AtomicU64::default(),
             would_drop: AtomicU64::default(),
+            refused_later: AtomicU64::default(),
             retired: AtomicBool::new(false),
         };
         record.set_headroom(headroom);
         record
     }
 
-    /// Counts a request and decides it: whether it is dropped. The verdict is drawn alike whether it is enforced.
-    pub(crate) fn decide(&self, cost: u64, enforced: bool) -> bool {
+    /// Counts a request and decides it: whether it is over the limit. The verdict is the same whether it is enforced.
+    /// `now` is asked only when the allowance is spent, and `spent` is told when it holds the request back.
+    pub(crate) fn decide(
+        &self,
+        cost: u64,
+        enforced: bool,
+        now: impl FnOnce() -> Moment,
+        spent: impl FnOnce(),
+    ) -> bool {
         self.offered.fetch_add(cost, Relaxed);
         let threshold = Threshold::from_word(self.threshold.load(Relaxed));
-        if threshold == Threshold::default() {
-            return false;
+        let mut over = threshold != Threshold::default() && self.draw(threshold);
+        if !over && !self.allowance.take(cost, now) {
+            over = true;
+            spent();
         }
-        let over = self.draw(threshold);
         if over {
             self.count_drop(cost, enforced);
         }
-        over && enforced
+        over
+    }
+
+    /// A request that passed here was dropped by a later limit: a budget does not pay for it.
+    pub(crate) fn refuse_later(&self, cost: u64) {
+        self.refused_later.fetch_add(cost, Relaxed);
     }
 
     /// Counts a request that is dropped whatever the ratio.
@@ -74,9 +94,15 @@ impl Record {
     }
 
     /// Writes the headroom that decisions go by from now on.
-    pub(crate) fn set_headroom(&self, headroom: Headroom) {
+    fn set_headroom(&self, headroom: Headroom) {
         self.headroom.store(headroom.value().to_bits(), Relaxed);
         self.threshold.store(Threshold::of(headroom.drop_ratio()).to_word(), Relaxed);
+    }
+
+    /// Writes all that decisions go by from now on.
+    pub(crate) fn set(&self, in_force: InForce, now: Moment) {
+        self.set_headroom(in_force.headroom);
+        self.allowance.set(in_force.allowance, now);
     }
 
     /// The headroom that decisions go by.
@@ -88,7 +114,8 @@ impl Record {
     pub(crate) fn counts(&self) -> Counts {
         // Drops first: a request that is counted in between is then offered and not yet dropped, never the reverse.
         let (dropped, would_drop) = (self.dropped.load(Relaxed), self.would_drop.load(Relaxed));
-        Counts { offered: self.offered.load(Relaxed), dropped, would_drop }
+        let refused_later = self.refused_later.load(Relaxed);
+        Counts { offered: self.offered.load(Relaxed), dropped, would_drop, refused_later }
     }
 
     /// Its limit is gone; the uplink need not read it any more.

@@ -13,6 +13,8 @@ use super::stats::LimitStats;
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
     pub(super) limit: Arc<Limit>,
+    /// It pays for what the whole pipeline admits.
+    pub(super) is_budget: bool,
     pub(super) buckets: Arc<Buckets>,
 }
 
@@ -41,7 +43,7 @@ impl Rules {
         let before =
             self.stages.iter().find(|stage| stage.limit.name == limit.name && stage.limit.per == limit.per);
         let buckets = before.map(|stage| stage.buckets.clone()).unwrap_or_default();
-        Stage { limit: limit.clone(), buckets }
+        Stage { limit: limit.clone(), is_budget: limit.budget().is_some(), buckets }
     }
 
     fn has(&self, buckets: &Arc<Buckets>) -> bool {

@@ -1,11 +1,16 @@
+mod allowances;
+mod budgets;
+
 use std::sync::Arc;
 
+use headworks_core::agent::InForce;
 use headworks_core::attributes::Attributes;
 use headworks_core::bucket::{BucketKey, Values};
 use headworks_core::limits::{LimitSet, parse};
-use headworks_core::units::Headroom;
+use headworks_core::units::{Headroom, Moment};
 
 use super::{Limiter, Record};
+use crate::Clock;
 
 fn limits(text: &str) -> Arc<LimitSet> {
     Arc::new(parse(text).unwrap())
@@ -13,13 +18,16 @@ fn limits(text: &str) -> Arc<LimitSet> {
 
 /// A limiter under these limits, and the records it opened.
 fn limiter(text: &str) -> Limiter {
-    let limiter = Limiter::new();
+    let limiter = Limiter::new(Clock::new());
     limiter.install(&limits(text));
     limiter
 }
 
 fn squeeze(records: &[Arc<Record>], headroom: f64) {
-    records.iter().for_each(|record| record.set_headroom(Headroom::new(headroom).unwrap()));
+    records.iter().for_each(|record| {
+        let headroom = Headroom::new(headroom).unwrap();
+        record.set(InForce { headroom, allowance: None }, Moment::default());
+    });
 }
 
 fn allowed_of(limiter: &Limiter, n: usize, attributes: &[(&str, &str)]) -> usize {

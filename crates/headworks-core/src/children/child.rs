@@ -1,12 +1,13 @@
 //! One child, as its parent knows it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::bucket::Counts;
 use crate::limits::Digest;
-use crate::message::{BucketNumber, Hello, Report, ReportEntry};
+use crate::message::{BucketNumber, Hello, News, Report, ReportEntry};
 use crate::meter::Meter;
+use crate::numbers::NumberMap;
 use crate::units::Moment;
 
 /// What a parent calls a child: one number for each stream that said hello.
@@ -19,7 +20,7 @@ pub(super) enum Baseline {
     /// From its birth: nobody else has heard of it.
     Zero,
     /// From where it was when it left us.
-    Remembered(HashMap<BucketNumber, Counts>),
+    Remembered(NumberMap<BucketNumber, Counts>),
     /// From its first report: another parent has heard what came before.
     FirstReport,
 }
@@ -35,14 +36,19 @@ pub struct Child {
     pub last_report: Moment,
     /// It has not reported for so long that its demand no longer counts.
     pub silent: bool,
-    pub(super) held: HashMap<BucketNumber, Held>,
+    pub(super) held: NumberMap<BucketNumber, Held>,
     pub(super) unnamed: Vec<BucketNumber>,
     pub(super) names: HashSet<BucketNumber>,
     pub(super) limits: Option<Digest>,
     pub(super) told: u64,
     pub(super) plans_sent: u64,
+    pub(super) last_plan: Moment,
     baseline: Baseline,
     sequence: Option<u64>,
+    /// The last report that the headrooms account for, here and further up.
+    pub(super) answered: u64,
+    /// It told of news, and waits to hear that they are taken in.
+    pub(super) waits: bool,
     greeted: bool,
 }
 
@@ -67,13 +73,16 @@ impl Child {
             agents: 0,
             last_report: now,
             silent: false,
-            held: HashMap::new(),
+            held: NumberMap::default(),
             unnamed: Vec::new(),
             names: HashSet::new(),
             told: 0,
             plans_sent: 0,
+            last_plan: Moment::default(),
             baseline,
             sequence: None,
+            answered: 0,
+            waits: false,
             greeted: false,
         }
     }
@@ -106,8 +115,19 @@ impl Child {
     }
 
     /// Closes a report.
-    pub(super) fn finish(&mut self) {
+    pub(super) fn finish(&mut self, report: &Report) {
         self.greeted = true;
+        self.waits |= report.entries.iter().any(|entry| entry.news.is_some());
+    }
+
+    /// The number of its last report.
+    pub fn heard(&self) -> u64 {
+        self.sequence.unwrap_or_default()
+    }
+
+    /// What it says of a bucket, to change it.
+    pub(super) fn holds_mut(&mut self, number: BucketNumber) -> Option<&mut Held> {
+        self.held.get_mut(&number)
     }
 
     pub(super) fn hold(&mut self, number: BucketNumber, entry: &ReportEntry) -> &mut Held {
@@ -120,6 +140,14 @@ impl Child {
             Held { counts, ..Held::default() }
         })
     }
+}
+
+/// News, as it was told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    pub(super) elapsed: Duration,
+    pub(super) offered: u64,
+    pub(super) news: News,
 }
 
 impl Held {
@@ -136,14 +164,20 @@ impl Held {
         }
         match entry.demand {
             Some(rate) => self.meter = Meter::starting(report.elapsed, entry.counts.offered, rate),
-            None => self.meter.observe(report.elapsed, entry.counts.offered, !report.full),
+            None if report.full => self.meter.observe(report.elapsed, entry.counts.offered),
+            None => {}
         }
         self.counts = entry.counts;
         self.reported = report.sequence;
     }
 
+    /// Believes news: demand is what it was in the window of the news, and measured from its beginning on.
+    pub(super) fn believe(&mut self, news: &Told) {
+        self.meter.begin(news.elapsed, news.offered, news.news);
+    }
+
     pub(super) fn rest(&mut self, elapsed: Duration) {
-        self.meter.rest(elapsed);
+        self.meter.rest(elapsed, self.counts.offered);
     }
 
     pub(super) fn forget_demand(&mut self) {

@@ -7,6 +7,11 @@ use super::{ChildId, Children};
 use crate::limits::LimitSet;
 use crate::link::{INTERVAL, NameRoom};
 use crate::message::{Plan, PlanEntry, View};
+use crate::units::Moment;
+
+/// A child that heard a plan within this time needs no other for the sake of it. With half an interval a tick right
+/// after a push is left out, and no child waits for more than one and a half.
+const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// What every plan of a moment has in common.
 #[derive(Clone, Copy, Debug)]
@@ -28,19 +33,28 @@ pub struct Header<'a> {
 impl Children {
     /// Whether a child has something to hear besides the heartbeat.
     pub fn has_news_for(&self, id: ChildId) -> bool {
-        self.children.get(&id).is_some_and(|child| child.told < self.revision || !child.unnamed.is_empty())
+        self.children.get(&id).is_some_and(|child| {
+            let answer = child.waits && child.answered >= child.heard();
+            answer || child.told < self.revision || !child.unnamed.is_empty()
+        })
+    }
+
+    /// Whether a child has heard nothing for about an interval.
+    pub fn owes_heartbeat(&self, id: ChildId, now: Moment) -> bool {
+        self.children.get(&id).is_some_and(|child| now.since(child.last_plan) >= HEARTBEAT)
     }
 
     /// The next plan for a child: `header` with what has changed since the last one sent to it; everything the
     /// first time. Nothing queues: a slow child gets the newest state when it is ready.
-    pub fn plan_for(&mut self, id: ChildId, header: Header<'_>) -> Option<Plan> {
+    pub fn plan_for(&mut self, id: ChildId, header: Header<'_>, now: Moment) -> Option<Plan> {
         let child = self.children.get_mut(&id)?;
         let mut names = Vec::new();
         let (mut shared, mut private) = (Vec::new(), Vec::new());
         let told = child.told;
         let (mut room, mut complete) = (NameRoom::default(), true);
+        let news = told < self.revision || !child.unnamed.is_empty();
         let others = child.held.keys().filter(|number| !self.whole.contains(number));
-        for number in self.whole.iter().chain(others).copied() {
+        for number in self.whole.iter().chain(others).copied().take_while(|_| news) {
             let (Some(key), Some(bucket)) = (self.buckets.key(number), self.buckets.get(number)) else {
                 continue;
             };
@@ -57,19 +71,22 @@ impl Children {
                 && (new_to_child || bucket.changed > told)
             {
                 let section = if key.is_whole() { &mut shared } else { &mut private };
-                section.push(PlanEntry { bucket: number, headroom });
+                section.push(PlanEntry { bucket: number, headroom, tokens: bucket.tokens });
             }
         }
         if complete {
             child.unnamed.clear();
         }
         child.told = self.revision;
+        child.waits &= child.answered < child.heard();
         child.plans_sent += 1;
+        child.last_plan = now;
         let knows_limits = child.limits == Some(header.limits.digest());
         child.limits = Some(header.limits.digest());
         Some(Plan {
             incarnation: self.incarnation,
             sequence: child.plans_sent,
+            heard: child.answered,
             age: header.age,
             ttl: header.ttl,
             interval: INTERVAL,

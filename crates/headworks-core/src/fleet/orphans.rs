@@ -4,10 +4,10 @@
 //! that offer 300 each would admit 500: 200 in the orphaned zone, and all 300 of the other. So it stays counted for
 //! the hold, less whatever rise is seen elsewhere: a rise that matches is the same load, come back or moved.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::message::BucketNumber;
+use crate::numbers::NumberMap;
 use crate::units::Moment;
 
 /// Time in which agents find another aggregator of their zone, or the same one again: the cap of their backoff,
@@ -24,7 +24,7 @@ struct Orphan {
     left: Moment,
     /// When the zone has another aggregator: by when its agents will have found it.
     found_by: Option<Moment>,
-    demand: HashMap<BucketNumber, Lost>,
+    demand: NumberMap<BucketNumber, Lost>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Orphans {
         &mut self,
         zone: &str,
         zone_lives: bool,
-        demand: &HashMap<BucketNumber, f64>,
+        demand: &NumberMap<BucketNumber, f64>,
         now: Moment,
         elsewhere: impl Fn(BucketNumber) -> f64,
     ) {

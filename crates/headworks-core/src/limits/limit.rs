@@ -217,3 +217,47 @@ impl fmt::Debug for Digest {
         write!(f, "Digest({self})")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(amount: u64, unit: Unit, burst: Option<u64>) -> Option<u64> {
+        let limit = Limit {
+            name: "a".into(),
+            matches: Vec::new(),
+            per: Vec::new(),
+            rate: Rate::Per { amount, unit },
+            cost: 1,
+            mode: Mode::Enforce,
+            order: 0,
+            on_silence: OnSilence::default(),
+            max_buckets: 1,
+            missing: Missing::Skip,
+            burst,
+            surge_guard: SurgeGuard::default(),
+        };
+        limit.budget()
+    }
+
+    #[test]
+    fn a_budget_saves_up_a_minute_of_its_rate_rounded_up() {
+        assert_eq!(budget(6, Unit::Minute, None), Some(6));
+        assert_eq!(budget(1000, Unit::Hour, None), Some(17));
+        assert_eq!(budget(1, Unit::Day, None), Some(1));
+        assert_eq!(budget(0, Unit::Day, None), Some(0));
+    }
+
+    #[test]
+    fn a_burst_takes_the_place_of_a_minute_and_never_exceeds_the_amount() {
+        assert_eq!(budget(60, Unit::Minute, Some(5)), Some(5));
+        assert_eq!(budget(1000, Unit::Hour, Some(1000)), Some(1000));
+        assert_eq!(budget(6, Unit::Minute, Some(7)), Some(6));
+    }
+
+    #[test]
+    fn a_limit_per_second_saves_nothing_up() {
+        assert_eq!(budget(400, Unit::Second, None), None);
+        assert_eq!(budget(400, Unit::Second, Some(5)), None);
+    }
+}

@@ -3,9 +3,9 @@
 use std::fmt::{self, Write as _};
 
 use super::rule::{COST, MAX_BUCKETS};
-use super::values::spelled_duration;
+use super::values::{spelled_duration, spelled_guard};
 use super::words::{MISSING, MODES, POLICIES, word};
-use super::{Limit, LimitSet, Missing, Mode, OnSilence};
+use super::{Limit, LimitSet, Missing, Mode, OnSilence, SurgeGuard};
 
 /// The canonical limits file of a set: in pipeline order, without what is left at its default.
 ///
@@ -42,6 +42,9 @@ fn write_limit(file: &mut String, limit: &Limit) -> fmt::Result {
 }
 
 fn write_options(file: &mut String, limit: &Limit) -> fmt::Result {
+    if let Some(burst) = limit.burst {
+        writeln!(file, "    burst: {burst}")?;
+    }
     if limit.cost != COST {
         writeln!(file, "    cost: {}", limit.cost)?;
     }
@@ -50,6 +53,9 @@ fn write_options(file: &mut String, limit: &Limit) -> fmt::Result {
     }
     if limit.order != 0 {
         writeln!(file, "    order: {}", limit.order)?;
+    }
+    if limit.surge_guard != SurgeGuard::default() {
+        writeln!(file, "    surge_guard: {}", spelled_guard(limit.surge_guard))?;
     }
     if limit.on_silence != OnSilence::default() {
         writeln!(file, "    on_silence: {}", on_silence(limit.on_silence))?;

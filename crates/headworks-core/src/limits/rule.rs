@@ -7,28 +7,30 @@ use super::fields::Field;
 use super::words::{MISSING, MODES, POLICIES, Words, choice};
 use super::yaml::{Entry, Kind};
 use super::{Limit, OnSilence, SilencePolicy, SurgeGuard, values};
-use crate::units::Rate;
+use crate::units::{Rate, Unit};
 
 /// What a request costs when neither it nor its limit says.
 pub(super) const COST: u32 = 1;
 /// Buckets tracked for a limit that does not say.
 pub(super) const MAX_BUCKETS: u32 = 10_000;
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 13] = [
     "name",
     "match",
     "per",
     "rate",
+    "burst",
     "cost",
     "mode",
     "scope",
     "order",
+    "surge_guard",
     "on_silence",
     "max_buckets",
     "missing",
 ];
 /// Keys that the format has, and that this version does not read.
-const PLANNED_KEYS: [&str; 5] = ["burst", "surge_guard", "overrides", "exactly", "enforcement"];
+const PLANNED_KEYS: [&str; 3] = ["overrides", "exactly", "enforcement"];
 /// Keys that tell how buckets are kept apart, and mean nothing where there is only one.
 const KEYS_OF_PER: [&str; 2] = ["max_buckets", "missing"];
 
@@ -41,19 +43,20 @@ pub(super) fn limit(field: &Field<'_>, names: &mut Names, log: &mut FaultLog) ->
     field.refuse_other_keys(log, &KEYS, &PLANNED_KEYS);
     refuse_other_scopes(field, log);
     refuse_keys_without_effect(field, log);
+    let rate = rate(field, log);
     Some(Limit {
         name: name(field, names, log).into(),
         matches: matches(field, log),
         per: per(field, log),
-        rate: rate(field, log),
+        rate: rate.unwrap_or(Rate::Unlimited),
         cost: number(field, log, "cost", values::up_to_a_million).unwrap_or(COST),
         mode: word(field, log, "mode", &MODES).unwrap_or_default(),
         order: number(field, log, "order", values::order).unwrap_or_default(),
         on_silence: field.get("on_silence").map(|field| on_silence(&field, log)).unwrap_or_default(),
         max_buckets: number(field, log, "max_buckets", values::up_to_a_million).unwrap_or(MAX_BUCKETS),
         missing: word(field, log, "missing", &MISSING).unwrap_or_default(),
-        burst: None,
-        surge_guard: SurgeGuard::default(),
+        burst: burst(field, rate, log),
+        surge_guard: surge_guard(field, rate, log),
     })
 }
 
@@ -85,11 +88,50 @@ fn name(limit: &Field<'_>, names: &mut Names, log: &mut FaultLog) -> String {
     name.to_owned()
 }
 
-fn rate(limit: &Field<'_>, log: &mut FaultLog) -> Rate {
-    let rate = limit
+fn rate(limit: &Field<'_>, log: &mut FaultLog) -> Option<Rate> {
+    limit
         .need(log, "rate", "write one like `rate: 400/second`")
-        .and_then(|field| field.read(log, "a rate like `400/second`", values::rate));
-    rate.unwrap_or(Rate::Unlimited)
+        .and_then(|field| field.read(log, "a rate like `400/second`", values::rate))
+}
+
+/// The most that a budget saves up; a faulty rate leaves open what would be wrong with it.
+fn burst(limit: &Field<'_>, rate: Option<Rate>, log: &mut FaultLog) -> Option<u64> {
+    let field = limit.get("burst")?;
+    let burst = field.read(log, "a number", values::burst)?;
+    match burst_fault(burst, rate?) {
+        Some(fault) => field.fault(log, fault),
+        None => return Some(burst),
+    }
+    None
+}
+
+fn burst_fault(burst: u64, rate: Rate) -> Option<String> {
+    let no_effect = |on: &str| Some(format!("`burst` has no effect on {on}"));
+    match rate {
+        Rate::Unlimited => no_effect("an unlimited limit: remove it"),
+        Rate::Per { amount: 0, .. } => no_effect("a ban: remove it"),
+        Rate::Per { unit: Unit::Second, .. } => no_effect(
+            "a limit per second, which saves nothing up: remove it, or write the rate per minute or longer",
+        ),
+        Rate::Per { amount, .. } if burst > amount => {
+            Some(format!("{burst} is more than the {rate} of the rate: write at most {amount}"))
+        }
+        Rate::Per { .. } => None,
+    }
+}
+
+/// How far a node may exceed its share, where limits have shares by the second.
+fn surge_guard(limit: &Field<'_>, rate: Option<Rate>, log: &mut FaultLog) -> SurgeGuard {
+    let Some(field) = limit.get("surge_guard") else { return SurgeGuard::default() };
+    let guard = field.read(log, "a number or `off`", values::surge_guard);
+    let without_effect = match rate {
+        None | Some(Rate::Per { amount: 1.., unit: Unit::Second }) => return guard.unwrap_or_default(),
+        Some(Rate::Unlimited) => "an unlimited limit",
+        Some(Rate::Per { amount: 0, .. }) => "a ban",
+        Some(Rate::Per { .. }) => "a limit per minute or longer",
+    };
+    field.fault(log, format!("`surge_guard` has no effect on {without_effect}: remove it"));
+    SurgeGuard::default()
 }
 
 fn matches(limit: &Field<'_>, log: &mut FaultLog) -> Vec<(String, String)> {

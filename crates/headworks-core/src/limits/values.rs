@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::SurgeGuard;
 use super::fault::quoted;
 use crate::units::{Rate, Unit};
 
@@ -12,9 +13,10 @@ const MAX_NAME: usize = 128;
 const MAX_KEY: usize = 128;
 const MAX_VALUE: usize = 1024;
 const RATE_FORMS: &str = "write a rate like `400/second`, `0/second` to ban, or `unlimited`";
+const UNITS: &str = "write `second`, `minute`, `hour` or `day`";
 const DURATION_FORM: &str = "write a duration like `60s`";
 
-/// `400/second` or `unlimited`.
+/// `400/second`, `6/minute` or `unlimited`.
 pub(super) fn rate(text: &str) -> Result<Rate, String> {
     if text.eq_ignore_ascii_case("unlimited") {
         return Ok(Rate::Unlimited);
@@ -39,11 +41,13 @@ fn unitless(text: &str) -> String {
 fn unit_of_time(text: &str) -> Result<Unit, String> {
     match text.to_ascii_lowercase().as_str() {
         "second" => Ok(Unit::Second),
-        "minute" | "hour" | "day" | "month" | "year" => Err(format!(
-            "rates per {} are not supported by this version: write a rate per second",
-            quoted(text)
-        )),
-        _ => Err(format!("{} is not a unit of time: {RATE_FORMS}", quoted(text))),
+        "minute" => Ok(Unit::Minute),
+        "hour" => Ok(Unit::Hour),
+        "day" => Ok(Unit::Day),
+        "week" | "month" | "year" => {
+            Err(format!("rates per {} are not supported by this version: write a rate per day", quoted(text)))
+        }
+        _ => Err(format!("{} is not a unit of time: {UNITS}", quoted(text))),
     }
 }
 
@@ -94,6 +98,46 @@ pub(super) fn up_to_a_million(text: &str) -> Result<u32, String> {
 pub(super) fn order(text: &str) -> Result<i32, String> {
     let number = whole(text, i64::from(i32::MIN)..=i64::from(i32::MAX))?;
     i32::try_from(number).map_err(|_| format!("{number} is too large"))
+}
+
+/// The most that a budget saves up, in cost units.
+pub(super) fn burst(text: &str) -> Result<u64, String> {
+    whole(text, 1..=MAX_RATE).map(i64::unsigned_abs)
+}
+
+/// `1.5` or `off`: a multiple of a node's share, from 1 to 100 in steps of a hundredth.
+pub(super) fn surge_guard(text: &str) -> Result<SurgeGuard, String> {
+    if text == "off" {
+        return Ok(SurgeGuard::Off);
+    }
+    if ["off", "no", "none", "false", "disabled"].contains(&text.to_ascii_lowercase().as_str()) {
+        return Err(format!("{} is not known: write `off`", quoted(text)));
+    }
+    let factor = hundredths(text).filter(|hundredths| (100..=10_000).contains(hundredths));
+    factor.map(SurgeGuard::Hundredths).ok_or_else(|| {
+        let wanted = "a number from 1 to 100 with at most two decimals";
+        format!("{} is not {wanted}: write one like `1.5`, or `off`", quoted(text))
+    })
+}
+
+/// A number from 1 on, in plain decimal digits with at most two after the point, in hundredths.
+fn hundredths(text: &str) -> Option<u32> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_digits(whole) || !is_digits(decimals) || whole.starts_with('0') || decimals.len() > 2 {
+        return None;
+    }
+    format!("{whole}{decimals:0<2}").parse().ok()
+}
+
+/// A guard as the file writes it.
+pub(super) fn spelled_guard(guard: SurgeGuard) -> String {
+    let SurgeGuard::Hundredths(hundredths) = guard else { return "off".to_owned() };
+    match (hundredths / 100, hundredths % 100) {
+        (whole, 0) => whole.to_string(),
+        (whole, rest) if rest % 10 == 0 => format!("{whole}.{}", rest / 10),
+        (whole, rest) => format!("{whole}.{rest:02}"),
+    }
 }
 
 /// A hold such as `60s`: from a second to a day.
@@ -182,6 +226,43 @@ mod tests {
         assert_eq!(rate("400/second"), per_second(400));
         assert_eq!(rate("4294967296/Second"), per_second(4_294_967_296));
         assert_eq!(rate("1000000000000000/SECOND"), per_second(1_000_000_000_000_000));
+    }
+
+    #[test]
+    fn a_rate_may_be_per_minute_hour_or_day() {
+        for (text, amount, unit) in
+            [("6/minute", 6, Unit::Minute), ("1000/Hour", 1000, Unit::Hour), ("50000/DAY", 50_000, Unit::Day)]
+        {
+            assert_eq!(rate(text), Ok(Rate::Per { amount, unit }));
+        }
+        for text in ["1/week", "1/month", "1/year"] {
+            assert!(rate(text).is_err_and(|m| m.contains("write a rate per day")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_surge_guard_is_printed_as_short_as_it_can_be_written() {
+        for (text, printed) in [
+            ("1", "1"),
+            ("1.0", "1"),
+            ("1.50", "1.5"),
+            ("1.05", "1.05"),
+            ("20.25", "20.25"),
+            ("100.00", "100"),
+        ] {
+            assert_eq!(surge_guard(text).map(spelled_guard).as_deref(), Ok(printed));
+        }
+        assert_eq!(surge_guard("off").map(spelled_guard).as_deref(), Ok("off"));
+    }
+
+    #[test]
+    fn no_other_notation_of_a_surge_guard_is_taken_for_one() {
+        for text in [
+            "", ".5", "1.", "01.5", "0", "0.99", "100.01", "1.505", "1,5", "+1.5", "1.5.1", "1e1", "nan", "٣",
+        ] {
+            assert!(surge_guard(text).is_err_and(|m| m.contains("from 1 to 100")), "{text}");
+        }
+        assert!(surge_guard("99999999999999999999.99").is_err());
     }
 
     #[test]

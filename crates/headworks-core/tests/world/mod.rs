@@ -258,8 +258,8 @@ impl World {
             }
             // A plan that brings limits makes the bucket known under them.
             host.agent.open(&host.key, self.now);
-            for (_, headroom) in host.agent.changes(self.now) {
-                host.headroom = headroom;
+            for (_, in_force) in host.agent.changes(self.now) {
+                host.headroom = in_force.headroom;
             }
         }
     }

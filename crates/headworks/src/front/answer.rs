@@ -7,7 +7,7 @@ use headworks_agent::{Decisive, Verdict};
 use http_body_util::Full;
 use serde::Serialize;
 
-use super::remaining::{Allowance, retry_after_seconds};
+use super::remaining::{Allowance, PerSecond, retry_after_seconds};
 
 /// An answer in one piece.
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -37,7 +37,7 @@ pub(super) struct Amounts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rate: Option<u64>,
+    pub(super) rate: Option<PerSecond>,
 }
 
 /// The answer to a request that got `verdict`.

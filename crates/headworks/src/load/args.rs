@@ -79,10 +79,15 @@ pub(crate) enum Fail {
 impl LoadArgs {
     /// The query of each request, encoded.
     pub(super) fn query(&self) -> String {
-        let key = Attribute { name: "key".to_owned(), value: self.key.clone() };
-        let all = std::iter::once(&key).chain(&self.attributes);
-        all.map(Attribute::encoded).collect::<Vec<_>>().join("&")
+        query(&self.key, &self.attributes)
     }
+}
+
+/// The query of a request for this key with these further attributes, encoded.
+pub(super) fn query(key: &str, attributes: &[Attribute]) -> String {
+    let key = Attribute { name: "key".to_owned(), value: key.to_owned() };
+    let all = std::iter::once(&key).chain(attributes);
+    all.map(Attribute::encoded).collect::<Vec<_>>().join("&")
 }
 
 /// A bound above what one process can send, so that a slip of the finger is told at once.

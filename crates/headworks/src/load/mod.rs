@@ -8,9 +8,11 @@ mod attribute;
 mod client;
 mod closed;
 mod interrupt;
+mod lanes;
 mod open;
 mod outcome;
 mod progress;
+mod sample;
 mod schedule;
 mod summary;
 mod tally;
@@ -26,6 +28,8 @@ use client::Client;
 use summary::Summary;
 
 pub(crate) use args::LoadArgs;
+pub(crate) use sample::{Sample, sample};
+pub(crate) use target::Target;
 
 /// Flags that make no sense; the program ends with code 64.
 #[derive(Debug, thiserror::Error)]

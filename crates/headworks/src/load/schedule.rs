@@ -1,45 +1,66 @@
 //! The schedule of an open loop: when each request is due.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-/// Evenly spaced requests. Each one's time follows from its number, so that delays never add up.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Schedule {
-    /// Requests a second.
-    pub(super) rps: f64,
-    /// From the first request to the end.
-    pub(super) length: Duration,
+/// Requests that may be due and not yet looked at; beyond, the schedule waits and catches up, and latency tells it.
+const DUE: usize = 4096;
+
+/// When requests are due. Each one's time follows from its number, so that delays never add up.
+#[derive(Clone, Debug)]
+pub(super) enum Schedule {
+    /// Evenly spaced.
+    Even {
+        /// Requests a second.
+        rps: f64,
+        /// From the first request to the end.
+        length: Duration,
+    },
+    /// At these times from the start, in their order.
+    At(Arc<[Duration]>),
 }
 
 impl Schedule {
     /// How many requests there are: those due before the end.
     #[allow(clippy::cast_possible_truncation, reason = "a million a second over a day, at most")]
-    pub(super) fn requests(self) -> u64 {
+    pub(super) fn requests(&self) -> u64 {
         // Without this, 0.1 s at 30/s gives a fourth request at 0.1 s for the rounding of 30 · 0.1.
         const ROUNDING: f64 = 1e-6;
-        (self.rps * self.length.as_secs_f64() - ROUNDING).ceil() as u64
+        match self {
+            Schedule::Even { rps, length } => (rps * length.as_secs_f64() - ROUNDING).ceil() as u64,
+            Schedule::At(times) => times.len() as u64,
+        }
     }
 
-    /// When request `number` is due, from the start.
-    pub(super) fn due(self, number: u64) -> Duration {
-        Duration::from_secs_f64(number as f64 / self.rps)
+    /// When request `number` is due, from the start. Of a timetable, those beyond the last are due with it.
+    pub(super) fn due(&self, number: u64) -> Duration {
+        match self {
+            Schedule::Even { rps, .. } => Duration::from_secs_f64(number as f64 / rps),
+            Schedule::At(times) => {
+                let found = usize::try_from(number).ok().and_then(|number| times.get(number));
+                found.or(times.last()).copied().unwrap_or_default()
+            }
+        }
     }
 
-    /// Sends each request's number when it is due, until all are sent or nobody listens any more.
+    /// Tells each request's number when it is due, until all are told or nobody listens any more.
     ///
     /// A thread of its own, since the runtime's timers are only good to a millisecond, which would show as latency.
-    pub(super) fn play(self, start: Instant, due: mpsc::Sender<u64>) {
+    pub(super) fn play(&self, start: Instant) -> mpsc::Receiver<u64> {
+        let (sender, due) = mpsc::channel(DUE);
+        let schedule = self.clone();
         thread::spawn(move || {
-            for number in 0..self.requests() {
-                thread::sleep((start + self.due(number)).saturating_duration_since(Instant::now()));
-                if due.blocking_send(number).is_err() {
+            for number in 0..schedule.requests() {
+                thread::sleep((start + schedule.due(number)).saturating_duration_since(Instant::now()));
+                if sender.blocking_send(number).is_err() {
                     return;
                 }
             }
         });
+        due
     }
 }
 
@@ -48,7 +69,7 @@ mod tests {
     use super::*;
 
     fn schedule(rps: f64, length_ms: u64) -> Schedule {
-        Schedule { rps, length: Duration::from_millis(length_ms) }
+        Schedule::Even { rps, length: Duration::from_millis(length_ms) }
     }
 
     #[test]
@@ -73,10 +94,29 @@ mod tests {
 
     #[test]
     fn the_last_request_is_due_before_the_end() {
+        let end = Duration::from_secs(3);
         for rps in [1.0, 7.0, 150.0, 333.3] {
             let schedule = schedule(rps, 3_000);
-            assert!(schedule.due(schedule.requests() - 1) < schedule.length);
-            assert!(schedule.due(schedule.requests()) >= schedule.length - Duration::from_micros(1));
+            assert!(schedule.due(schedule.requests() - 1) < end);
+            assert!(schedule.due(schedule.requests()) >= end - Duration::from_micros(1));
         }
+    }
+
+    #[test]
+    fn follows_a_timetable() {
+        let times = [1, 1, 5].map(Duration::from_millis);
+        let schedule = Schedule::At(times.into());
+        assert_eq!((schedule.requests(), schedule.due(1), schedule.due(2)), (3, times[1], times[2]));
+        assert_eq!(Schedule::At([].into()).requests(), 0);
+    }
+
+    #[test]
+    fn tells_every_request_that_is_due() {
+        let schedule = Schedule::At([1, 1, 5].map(Duration::from_millis).into());
+        let start = Instant::now();
+        let mut due = schedule.play(start);
+        let told: Vec<_> = std::iter::from_fn(|| due.blocking_recv()).collect();
+        assert_eq!(told, [0, 1, 2]);
+        assert!(start.elapsed() >= Duration::from_millis(5));
     }
 }

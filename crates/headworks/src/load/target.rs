@@ -45,18 +45,23 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, NoTarget> {
         match text.strip_prefix("unix:") {
             Some("") => Err(NoTarget),
-            Some(path) => Ok(Self {
-                text: text.to_owned(),
-                place: Place::Unix(path.into()),
-                host: "localhost".to_owned(),
-                path: "/allow".to_owned(),
-            }),
+            Some(path) => Ok(Self::unix(path.into())),
             None => Self::from_url(text).ok_or(NoTarget),
         }
     }
 }
 
 impl Target {
+    /// The server of a Unix socket.
+    pub(crate) fn unix(socket: PathBuf) -> Self {
+        Self {
+            text: format!("unix:{}", socket.display()),
+            place: Place::Unix(socket),
+            host: "localhost".to_owned(),
+            path: "/allow".to_owned(),
+        }
+    }
+
     fn from_url(text: &str) -> Option<Self> {
         let uri: Uri = text.parse().ok()?;
         let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;

@@ -77,6 +77,27 @@ async fn speaks_over_unix_sockets() {
 }
 
 #[tokio::test]
+async fn samples_every_request_of_a_timetable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path: PathBuf = folder.path().join("agent.sock");
+    let listener = bind_unix("--http-unix", &path).unwrap();
+    tokio::spawn(serve(listener, allowing(), Bounds::default(), CancellationToken::new()));
+    let times: Vec<_> = [0, 3, 3, 40].map(Duration::from_millis).into();
+    let samples = sample(&[Target::unix(path)], "K", times.clone(), Instant::now()).await.unwrap();
+    let mut due: Vec<_> = samples.iter().map(|sample| sample.due).collect();
+    due.sort();
+    assert_eq!(due, times);
+    assert!(samples.iter().all(|s| s.sent >= s.due && s.allowed == Some(true)), "{samples:?}");
+}
+
+#[tokio::test]
+async fn a_sample_without_an_answer_has_no_verdict() {
+    let nobody = Target::unix("/nonexistent/agent.sock".into());
+    let samples = sample(&[nobody], "K", vec![Duration::ZERO], Instant::now()).await.unwrap();
+    assert_eq!(samples.iter().map(|sample| sample.allowed).collect::<Vec<_>>(), [None]);
+}
+
+#[tokio::test]
 async fn a_slow_server_does_not_slow_the_schedule() {
     let slow =
         Router::new().route("/allow", get(|| async { tokio::time::sleep(Duration::from_millis(300)).await }));

@@ -26,6 +26,8 @@ use crate::tree::{self, FleetSeat, Handle};
 pub(super) struct Settings {
     pub(super) id: Option<String>,
     pub(super) hold: Duration,
+    /// Least time between two reports of one node.
+    pub(super) spacing: Duration,
     pub(super) listen: SocketAddr,
     pub(super) admin: SocketAddr,
 }
@@ -45,7 +47,13 @@ pub(crate) async fn run(args: ControllerArgs) -> Result<(), Failure> {
     let limits = Arc::new(content.parse()?);
     let stop = shutdown::on_signal()?;
     let common = args.common;
-    let settings = Settings { id: common.id, hold: common.hold, listen: args.listen, admin: args.admin };
+    let settings = Settings {
+        id: common.id,
+        hold: common.hold,
+        spacing: args.report_spacing,
+        listen: args.listen,
+        admin: args.admin,
+    };
     let controller = Controller::start(settings, limits).await?;
     controller.follow(args.limits, content);
     stop.cancelled().await;
@@ -60,7 +68,7 @@ impl Controller {
         let (tree, admin) = (tree_listener.local_addr()?, admin_listener.tcp_address()?);
         let identity = identity::of(settings.id, "controller", "", "");
         let clock = Clock::new();
-        let fleet = Fleet::new(&identity, limits, settings.hold, clock.now());
+        let fleet = Fleet::new(&identity, limits, settings.hold, clock.now()).with_spacing(settings.spacing);
         let handle = tree::start("fleet", FleetSeat::new(fleet), clock)?;
         let ports = Ports::new("controller");
         let load_errors = Arc::new(AtomicU64::new(0));

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use headworks_agent::HOLD;
 use headworks_core::limits::LimitSet;
+use headworks_core::link::SPACING;
 
 use super::agent::{self, AgentNode};
 use super::aggregator::{self, Aggregator};
@@ -66,6 +67,7 @@ impl Fleet {
         let settings = controller::Settings {
             id: Some("controller".to_owned()),
             hold: HOLD,
+            spacing: SPACING,
             listen: free_port(),
             admin,
         };

@@ -20,18 +20,24 @@ const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
 /// Runs the command.
 pub(crate) async fn run(args: &StatusArgs) -> Result<(), Failure> {
-    let body = timeout(PATIENCE, fetch(&args.admin))
-        .await
-        .map_err(|_| Failure::Failed(format!("{} did not answer within 5 s", args.admin)))??;
-    let status: NodeStatus = serde_json::from_slice(&body).map_err(|error| {
-        Failure::Failed(format!("{} answered what is no status: {error}; is it an admin port?", args.admin))
-    })?;
+    let (status, body) = ask(&args.admin).await?;
     if args.json {
         println!("{}", String::from_utf8_lossy(&body));
     } else {
         print!("{}", table::render(&status));
     }
     Ok(())
+}
+
+/// What the node with this admin address, `http://host:port`, sees; and the same as it told it.
+pub(crate) async fn ask(admin: &str) -> Result<(NodeStatus, Vec<u8>), Failure> {
+    let body = timeout(PATIENCE, fetch(admin))
+        .await
+        .map_err(|_| Failure::Failed(format!("{admin} did not answer within 5 s")))??;
+    let status = serde_json::from_slice(&body).map_err(|error| {
+        Failure::Failed(format!("{admin} answered what is no status: {error}; is it an admin port?"))
+    })?;
+    Ok((status, body))
 }
 
 async fn fetch(admin: &str) -> Result<Vec<u8>, Failure> {

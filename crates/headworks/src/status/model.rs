@@ -59,6 +59,12 @@ pub(crate) struct LimitView {
     pub(crate) name: String,
     /// Units a second; null when unlimited.
     pub(crate) rate: Option<f64>,
+    /// Cost units for each `unit`, as the limits file has it; null when unlimited, and from earlier releases.
+    #[serde(default)]
+    pub(crate) amount: Option<u64>,
+    /// second, minute, hour or day.
+    #[serde(default)]
+    pub(crate) unit: Option<String>,
     pub(crate) mode: String,
     pub(crate) offered: f64,
     pub(crate) admitted: f64,
@@ -67,6 +73,10 @@ pub(crate) struct LimitView {
     /// The part of the offered that the plan says to drop.
     pub(crate) ratio: f64,
     pub(crate) buckets: usize,
+    /// Cost units that a budget has left in the bucket with least, below zero when it owes; null for limits per second,
+    /// and on agents, which are told headrooms.
+    #[serde(default)]
+    pub(crate) tokens: Option<f64>,
     /// The buckets that are offered most.
     pub(crate) top: Vec<Top>,
     /// Counted since the node started.
@@ -89,4 +99,7 @@ pub(crate) struct Top {
     pub(crate) values: Option<Vec<String>>,
     pub(crate) offered: f64,
     pub(crate) ratio: f64,
+    /// Cost units that it has left of a budget.
+    #[serde(default)]
+    pub(crate) tokens: Option<f64>,
 }

@@ -1,13 +1,14 @@
 //! Where a status comes from, by tier.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use headworks_agent::{LimitStats, LimiterStats};
-use headworks_core::bucket::Counts;
+use headworks_core::bucket::{BucketKey, Counts, Values};
 use headworks_core::children::Children;
 use headworks_core::limits::{Limit, LimitSet, Mode};
-use headworks_core::status::{LimitStatus, limits, zones};
-use headworks_core::units::Moment;
+use headworks_core::status::{LimitStatus, TopBucket, limits, zones};
+use headworks_core::units::{Moment, Rate};
 
 use super::model::{Child, LimitView, NodeStatus, Top, Totals, Zone};
 use crate::tree::{FleetSeat, Seat, ZoneSeat};
@@ -47,13 +48,14 @@ fn of_parent<S: Seat>(seat: &S, set: &LimitSet, now: Moment) -> NodeStatus {
         aggregators: status.aggregators,
         agents: status.agents,
     };
+    let least = least_tokens(children);
     NodeStatus {
         node: children.node().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         limits_digest: Some(set.digest().to_string()),
         zones: zones(children).into_iter().map(zone).collect(),
         children: children_of(children, now),
-        limits: limits(set, children).iter().map(of_limit).collect(),
+        limits: limits(set, children).iter().map(|status| of_limit(status, &least, children)).collect(),
         ..NodeStatus::default()
     }
 }
@@ -73,8 +75,31 @@ fn children_of(children: &Children, now: Moment) -> Vec<Child> {
     listed
 }
 
-fn of_limit(status: &LimitStatus) -> LimitView {
-    let top = status.top.iter();
+/// What each budget has left, by limit, in the bucket that has least: that one is the next to drop.
+fn least_tokens(children: &Children) -> HashMap<&str, f64> {
+    let mut least: HashMap<&str, f64> = HashMap::new();
+    for (_, key, bucket) in children.buckets().iter() {
+        if let Some(tokens) = bucket.tokens {
+            least.entry(&key.limit).and_modify(|least| *least = least.min(tokens)).or_insert(tokens);
+        }
+    }
+    least
+}
+
+fn top_of(limit: &Limit, top: &TopBucket, children: &Children) -> Top {
+    let values = top.values.clone().map_or(Values::Rest, Values::Of);
+    let key = BucketKey { limit: limit.name.clone(), scope: Vec::new(), values };
+    let buckets = children.buckets();
+    let bucket = buckets.number(&key).and_then(|number| buckets.get(number));
+    Top {
+        values: top.values.clone(),
+        offered: top.offered,
+        ratio: top.ratio.value(),
+        tokens: bucket.and_then(|bucket| bucket.tokens),
+    }
+}
+
+fn of_limit(status: &LimitStatus, least: &HashMap<&str, f64>, children: &Children) -> LimitView {
     LimitView {
         offered: status.offered,
         admitted: (status.offered - status.dropped).max(0.0),
@@ -82,9 +107,8 @@ fn of_limit(status: &LimitStatus) -> LimitView {
         would_drop: status.would_drop,
         ratio: status.ratio.value(),
         buckets: status.buckets,
-        top: top
-            .map(|top| Top { values: top.values.clone(), offered: top.offered, ratio: top.ratio.value() })
-            .collect(),
+        tokens: least.get(&*status.limit.name).copied(),
+        top: status.top.iter().map(|top| top_of(&status.limit, top, children)).collect(),
         totals: status.counts.into(),
         ..named(&status.limit)
     }
@@ -127,9 +151,15 @@ fn of_agent_limit(before: Option<&LimitStats>, after: &LimitStats, seconds: f64)
 
 fn named(limit: &Limit) -> LimitView {
     let rate = limit.rate.per_second();
+    let (amount, unit) = match limit.rate {
+        Rate::Unlimited => (None, None),
+        Rate::Per { amount, unit } => (Some(amount), Some(unit.name().to_owned())),
+    };
     LimitView {
         name: limit.name.to_string(),
         rate: rate.is_finite().then_some(rate),
+        amount,
+        unit,
         mode: mode(limit.mode).to_owned(),
         offered: 0.0,
         admitted: 0.0,
@@ -137,6 +167,7 @@ fn named(limit: &Limit) -> LimitView {
         would_drop: 0.0,
         ratio: 0.0,
         buckets: 0,
+        tokens: None,
         top: Vec::new(),
         totals: Totals::default(),
     }

@@ -55,9 +55,8 @@ fn write_nodes(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
 }
 
 fn write_limits(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
-    let head =
-        ["RATE", "OFFERED", "ADMITTED", "DROPPED", "WOULD DROP"].map(|name| format!("{name:>11}")).concat();
-    writeln!(text, "\n{:<28} {:<8}{head} {:>7} {:>8}", "LIMIT", "MODE", "RATIO", "BUCKETS")?;
+    let head = ["OFFERED", "ADMITTED", "DROPPED", "WOULD DROP"].map(|name| format!("{name:>11}")).concat();
+    writeln!(text, "\n{:<28} {:<8}{:>14}{head} {:>7} {:>8}", "LIMIT", "MODE", "RATE", "RATIO", "BUCKETS")?;
     for limit in &status.limits {
         write_limit(text, limit)?;
     }
@@ -68,13 +67,13 @@ fn write_limits(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
 }
 
 fn write_limit(text: &mut String, limit: &LimitView) -> std::fmt::Result {
-    let rate = limit.rate.map_or_else(|| "unlimited".to_owned(), |rate| format!("{rate:.0}/s"));
+    let rate = spelled(limit);
     let rates = [limit.offered, limit.admitted, limit.dropped, limit.would_drop]
         .map(|rate| format!("{:>11}", format!("{rate:.1}/s")));
     let (name, mode) = (safe(&limit.name), &limit.mode);
     writeln!(
         text,
-        "{name:<28} {mode:<8}{rate:>11}{} {:>7.3} {:>8}",
+        "{name:<28} {mode:<8}{rate:>14}{} {:>7.3} {:>8}",
         rates.concat(),
         limit.ratio,
         limit.buckets
@@ -84,9 +83,17 @@ fn write_limit(text: &mut String, limit: &LimitView) -> std::fmt::Result {
     {
         let values =
             top.values.as_ref().map_or_else(|| "(all others)".to_owned(), |values| safe(&values.join(", ")));
-        writeln!(text, "  {values:<45}{:>13} {:>41.3}", format!("{:.1}/s", top.offered), top.ratio)?;
+        writeln!(text, "  {values:<45}{:>15} {:>40.3}", format!("{:.1}/s", top.offered), top.ratio)?;
     }
     Ok(())
+}
+
+/// The rate in its own unit: by the second, 6 a minute would read as none. Earlier releases tell no unit.
+fn spelled(limit: &LimitView) -> String {
+    match (limit.amount, &limit.unit) {
+        (Some(amount), Some(unit)) => format!("{amount}/{}", safe(unit)),
+        _ => limit.rate.map_or_else(|| "unlimited".to_owned(), |rate| format!("{rate:.0}/s")),
+    }
 }
 
 /// A text from outside, safe for a terminal: escapes instead of control characters, and not too long.
@@ -107,12 +114,12 @@ mod tests {
     use super::super::model::{Top, Totals};
     use super::*;
 
-    #[test]
-    fn values_from_outside_cannot_move_the_cursor() {
-        let top = Top { values: Some(vec!["a\u{1b}]0;t\u{7}\n".to_owned()]), offered: 1.0, ratio: 0.5 };
-        let limit = LimitView {
+    fn checkout() -> LimitView {
+        LimitView {
             name: "checkout".to_owned(),
             rate: Some(400.0),
+            amount: Some(400),
+            unit: Some("second".to_owned()),
             mode: "enforce".to_owned(),
             offered: 600.0,
             admitted: 400.0,
@@ -120,10 +127,55 @@ mod tests {
             would_drop: 0.0,
             ratio: 1.0 / 3.0,
             buckets: 1,
-            top: vec![top],
+            tokens: None,
+            top: Vec::new(),
             totals: Totals::default(),
+        }
+    }
+
+    fn rendered(limit: LimitView) -> String {
+        render(&NodeStatus { limits: vec![limit], ..NodeStatus::default() })
+    }
+
+    #[test]
+    fn a_rate_is_spelled_in_its_own_unit() {
+        let per = |amount, unit: &str| LimitView {
+            amount: Some(amount),
+            unit: Some(unit.to_owned()),
+            rate: Some(0.1),
+            ..checkout()
         };
-        let text = render(&NodeStatus { limits: vec![limit], ..NodeStatus::default() });
+        assert!(rendered(per(6, "minute")).contains(" 6/minute "));
+        assert!(rendered(per(1_000_000, "hour")).contains(" 1000000/hour "));
+        assert!(
+            rendered(LimitView { rate: None, amount: None, unit: None, ..checkout() }).contains("unlimited")
+        );
+    }
+
+    #[test]
+    fn a_node_that_tells_no_unit_has_its_rate_by_the_second() {
+        let mut told = serde_json::to_value(checkout()).unwrap();
+        told.as_object_mut()
+            .unwrap()
+            .retain(|field, _| !["amount", "unit", "tokens"].contains(&field.as_str()));
+        assert!(rendered(serde_json::from_value(told).unwrap()).contains(" 400/s "));
+    }
+
+    #[test]
+    fn columns_stand_below_their_heads() {
+        let top = Top { values: Some(vec!["a".to_owned()]), offered: 1.0, ratio: 0.5, tokens: None };
+        let text = rendered(LimitView { top: vec![top], ..checkout() });
+        let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+        let end = |line: usize, of: &str| lines[line].find(of).unwrap() + of.len();
+        assert_eq!((end(2, "400/second"), end(2, "600.0/s")), (end(1, "RATE"), end(1, "OFFERED")), "{text}");
+        assert_eq!((end(3, "1.0/s"), end(3, "0.500")), (end(1, "OFFERED"), end(1, "RATIO")), "{text}");
+    }
+
+    #[test]
+    fn values_from_outside_cannot_move_the_cursor() {
+        let values = Some(vec!["a\u{1b}]0;t\u{7}\n".to_owned()]);
+        let top = Top { values, offered: 1.0, ratio: 0.5, tokens: None };
+        let text = rendered(LimitView { top: vec![top], ..checkout() });
         assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'));
         assert!(text.contains("checkout") && text.contains("600.0/s") && text.contains("0.333"), "{text}");
     }

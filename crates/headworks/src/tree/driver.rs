@@ -168,7 +168,10 @@ impl<S: Seat> Driver<S> {
     fn tick(&mut self) {
         let now = self.clock.now();
         self.seat.tick(now);
-        self.push(now, |_, _| true);
+        self.push(now, |seat, child| {
+            let node = seat.node();
+            node.has_news_for(child) || node.owes_heartbeat(child, now)
+        });
     }
 
     fn flush(&mut self) {

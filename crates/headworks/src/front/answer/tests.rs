@@ -66,6 +66,24 @@ async fn a_refusal_tells_why_and_when_to_ask_again() {
 }
 
 #[tokio::test]
+async fn a_budget_tells_its_amount_and_at_most_what_it_saves_up() {
+    let rate = Rate::Per { amount: 6, unit: Unit::Minute };
+    let answer = of_verdict(&verdict(true, rate, Headroom::of(12.0, 4.0)));
+    let expected = r#"{"allowed":true,"limit_name":"checkout","remaining":6,"limit":6,"rate":0.1}"#;
+    assert_eq!(body(answer).await, expected);
+}
+
+#[tokio::test]
+async fn a_budget_that_is_used_up_tells_when_its_rate_gives_the_next_unit() {
+    let rate = Rate::Per { amount: 50_000, unit: Unit::Day };
+    let answer = of_verdict(&verdict(false, rate, Headroom::SHUT));
+    assert_eq!(answer.headers()[RETRY_AFTER], "2");
+    assert_eq!(answer.headers()[LIMIT], "50000");
+    assert_eq!(answer.headers()[REMAINING], "0");
+    assert!(body(answer).await.ends_with(r#""retry_after_ms":1728}"#));
+}
+
+#[tokio::test]
 async fn a_ban_names_no_time_to_retry() {
     let answer = of_verdict(&verdict(false, per_second(0), Headroom::SHUT));
     assert!(!answer.headers().contains_key(RETRY_AFTER));

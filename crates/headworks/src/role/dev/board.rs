@@ -65,13 +65,13 @@ fn together(limiters: &[Limiter]) -> Vec<LimitStats> {
 #[allow(clippy::cast_precision_loss, reason = "no second counts 2^53 units")]
 fn line(elapsed: u64, limit: &LimitStats, counted: Counts, seconds: f64) -> String {
     let per_second = |units: u64| format!("{:.0}/s", units as f64 / seconds);
-    let (rate, ratio) = (limit.limit.rate.per_second(), limit.drop_ratio.value());
-    let rate = if rate.is_finite() { format!("{rate:.0}/s") } else { "none".to_owned() };
+    // In its own unit: by the second, 6 a minute would read as none.
+    let (rate, ratio) = (limit.limit.rate.to_string(), limit.drop_ratio.value());
     let shadow = limit.limit.mode == Mode::Shadow;
     let (dropped, what) =
         if shadow { (counted.would_drop, "would drop") } else { (counted.dropped, "dropped") };
     format!(
-        "{elapsed:>4}s  {:<20} limit {rate:>8}  offered {:>8}  admitted {:>8}  {what} {:>8}  ratio {ratio:.3} {}",
+        "{elapsed:>4}s  {:<20} limit {rate:>12}  offered {:>8}  admitted {:>8}  {what} {:>8}  ratio {ratio:.3} {}",
         limit.limit.name,
         per_second(counted.offered),
         per_second(counted.admitted()),

@@ -1,0 +1,149 @@
+//! The surge guard: what a node may admit of a bucket between two plans.
+//!
+//! A plan tells a node its share of a limit: its own demand times the headroom. When traffic jumps, the ratio in force is
+//! the old one until the sum of the jump has travelled up and down the tree; in that time a node holds itself to a
+//! small multiple of its share. What it may pass is a bucket of tokens; that it is spent is the news that the parents
+//! wait for.
+
+use std::time::Duration;
+
+use crate::limits::Limit;
+use crate::noise::Dispersion;
+use crate::significance::{AT_A_LEAF, is_news, least_units};
+use crate::units::Headroom;
+
+/// Tokens that the least node may save up: chance alone brings a few requests at once. With 10, a fleet of thousands at
+/// 99 % of its limit lost one request in 4800, with 11 one in 10 000; each one more lets a surge have one more per node.
+const LEAST_DEPTH: f64 = 11.0;
+/// What it saves up at least, as time at its rate.
+const DEPTH: Duration = Duration::from_millis(100);
+/// Deviations of the traffic's own noise that what it saves up has to cover, squared: `depth ≥ 8 · dispersion` keeps the
+/// chance that steady traffic spends it below one in ten thousand at four fifths of a limit.
+const COVER: f64 = 8.0;
+/// Dispersion from which traffic counts as bursty.
+const BURSTY: f64 = 2.0;
+/// Weight of one interval in a node's own demand: about 15 s.
+const WEIGHT: f64 = 1.0 / 15.0;
+
+/// What a node may admit of a bucket: a bucket of tokens, in cost units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allowance {
+    /// Tokens that come in a second.
+    pub rate: f64,
+    /// Most that are saved up.
+    pub depth: f64,
+}
+
+/// A node's own demand on one bucket, over some ten seconds, as far as its parents know of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Own {
+    mean: f64,
+    dispersion: Dispersion,
+    /// Intervals since the first request, as far as they matter.
+    seen: u8,
+}
+
+impl Own {
+    /// One interval, at this rate.
+    #[must_use]
+    pub fn after(self, rate: f64) -> Self {
+        let seen = self.seen.saturating_add(1);
+        let weight = WEIGHT.max(1.0 / f64::from(seen));
+        Self {
+            mean: self.mean + weight * (rate - self.mean),
+            dispersion: self.dispersion.with(self.mean, rate),
+            seen,
+        }
+    }
+
+    /// A demand that the parents have taken in: from now on it is no surge.
+    #[must_use]
+    pub fn acknowledged(self, rate: f64) -> Self {
+        let risen = rate > self.mean
+            && is_news(self.mean, rate, AT_A_LEAF, self.dispersion.value(), least_units(None));
+        Self { mean: if risen { rate } else { self.mean }, ..self }
+    }
+
+    /// How noisy it is.
+    pub fn dispersion(self) -> Dispersion {
+        self.dispersion
+    }
+
+    /// What the node may admit of `limit`, of which `agents` nodes have a part: a multiple of its share, and no less
+    /// than if all had the same. `None` where nothing holds it: the limit has no guard, saves up or bans, or the
+    /// node's traffic is so bursty and so small that the guard would drop what is no surge.
+    pub fn allowance(self, limit: &Limit, headroom: Headroom, agents: u32) -> Option<Allowance> {
+        let factor = limit.surge_guard.factor()?;
+        let per_second = limit.rate.per_second();
+        if limit.budget().is_some() || limit.rate.is_ban() || !per_second.is_finite() {
+            return None;
+        }
+        let share = if self.mean > 0.0 { self.mean * headroom.value() } else { 0.0 };
+        let rate = (factor * share).max(per_second / f64::from(agents.max(1)));
+        let dispersion = self.dispersion.value();
+        let cover = COVER * dispersion;
+        if dispersion > BURSTY && cover > rate || !rate.is_finite() {
+            return None;
+        }
+        Some(Allowance { rate, depth: LEAST_DEPTH.max(rate * DEPTH.as_secs_f64()).max(cover) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::SurgeGuard;
+    use crate::testing::limit;
+
+    fn steady(rate: f64) -> Own {
+        (0..60).fold(Own::default(), |own, _| own.after(rate))
+    }
+
+    fn allowance(own: Own, headroom: f64) -> Option<Allowance> {
+        own.allowance(&limit("checkout", 1000), Headroom::new(headroom).unwrap(), 10)
+    }
+
+    #[test]
+    fn a_node_may_pass_half_as_much_again_as_its_share() {
+        assert_eq!(allowance(steady(200.0), 1.25), Some(Allowance { rate: 375.0, depth: 37.5 }));
+    }
+
+    #[test]
+    fn no_node_has_less_than_if_all_had_the_same() {
+        assert_eq!(
+            allowance(Own::default(), f64::INFINITY),
+            Some(Allowance { rate: 100.0, depth: LEAST_DEPTH })
+        );
+        assert_eq!(allowance(steady(1.0), 2.0).unwrap().rate, 100.0);
+    }
+
+    #[test]
+    fn a_surge_is_none_once_the_parents_know_of_it() {
+        assert_eq!(allowance(steady(100.0).acknowledged(400.0), 1.0).unwrap().rate, 600.0);
+        assert_eq!(allowance(steady(100.0).acknowledged(110.0), 1.0).unwrap().rate, 150.0);
+        assert_eq!(allowance(steady(100.0).acknowledged(20.0), 1.0).unwrap().rate, 150.0);
+    }
+
+    #[test]
+    fn a_surge_that_ends_is_forgotten_within_a_minute() {
+        let own = (0..60).fold(steady(100.0).acknowledged(4000.0), |own, _| own.after(100.0));
+        assert!(own.mean < 200.0, "{own:?}");
+    }
+
+    #[test]
+    fn small_and_bursty_traffic_is_left_alone() {
+        let bursts = (0..200).fold(Own::default(), |own, i| own.after(if i % 4 == 0 { 80.0 } else { 0.0 }));
+        let own_limit = |amount| bursts.allowance(&limit("checkout", amount), Headroom::OPEN, 10);
+        assert_eq!(own_limit(1000), None);
+        let guarded = bursts.allowance(&limit("checkout", 100_000), Headroom::new(1.1).unwrap(), 10).unwrap();
+        assert!(guarded.depth >= COVER * bursts.dispersion.value(), "{guarded:?}");
+    }
+
+    #[test]
+    fn where_the_guard_is_off_or_has_nothing_to_go_by_there_is_no_allowance() {
+        let mut unguarded = limit("checkout", 1000);
+        unguarded.surge_guard = SurgeGuard::Off;
+        assert_eq!(steady(10.0).allowance(&unguarded, Headroom::OPEN, 1), None);
+        assert_eq!(steady(10.0).allowance(&limit("banned", 0), Headroom::SHUT, 1), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! What a run leaves behind: counts by step, from which everything else is computed.
+
+use std::time::Duration;
+
+use headworks_core::bucket::BucketKey;
+use headworks_core::fleet::Fleet;
+use headworks_core::node::Node;
+
+use crate::script::{Script, Span};
+
+/// Counts of one limit, or of one stream, in one step.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cell {
+    pub(crate) offered: u32,
+    pub(crate) admitted: u32,
+}
+
+/// What the controller made of a limit in one step: its drop ratio and the demand it goes by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading {
+    pub(crate) ratio: f32,
+    pub(crate) demand: f32,
+}
+
+/// All that was seen.
+pub(crate) struct Log {
+    pub(crate) step: Duration,
+    /// By stream: the attributes of its requests.
+    pub(crate) attributes: Vec<Vec<(String, String)>>,
+    /// By limit, in pipeline order, by step.
+    pub(crate) limits: Vec<Vec<Cell>>,
+    /// By stream, by step.
+    pub(crate) streams: Vec<Vec<Cell>>,
+    /// By limit, by step.
+    pub(crate) readings: Vec<Vec<Reading>>,
+    names: Vec<String>,
+    keys: Vec<BucketKey>,
+    now: Vec<Cell>,
+    now_streams: Vec<Cell>,
+    /// By step: full and early reports of agents.
+    pub(crate) reports: Vec<(u32, u32)>,
+    /// By step: attempts to attach.
+    pub(crate) attempts: Vec<u32>,
+    /// By tick of a controller: agents it knows.
+    pub(crate) agents: Vec<(Duration, u32)>,
+    /// Early reports, one by one: when, and whose.
+    pub(crate) early: Vec<(Duration, u32)>,
+    full: u32,
+    early_now: u32,
+    attempts_now: u32,
+    time: Duration,
+}
+
+impl Log {
+    pub(crate) fn new(script: &Script) -> Self {
+        let limits = script.limits.limits();
+        Self {
+            step: script.step,
+            attributes: script.streams.iter().map(|stream| stream.attributes.clone()).collect(),
+            limits: vec![Vec::new(); limits.len()],
+            streams: vec![Vec::new(); script.streams.len()],
+            readings: vec![Vec::new(); limits.len()],
+            names: limits.iter().map(|limit| limit.name.to_string()).collect(),
+            keys: limits.iter().map(|limit| BucketKey::whole(limit.name.clone())).collect(),
+            now: vec![Cell::default(); limits.len()],
+            now_streams: vec![Cell::default(); script.streams.len()],
+            reports: Vec::new(),
+            attempts: Vec::new(),
+            agents: Vec::new(),
+            early: Vec::new(),
+            full: 0,
+            early_now: 0,
+            attempts_now: 0,
+            time: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn limit(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known == name)
+    }
+
+    pub(crate) fn decided(&mut self, limit: usize, offered: u32, admitted: u32) {
+        let cell = &mut self.now[limit];
+        cell.offered += offered;
+        cell.admitted += admitted;
+    }
+
+    pub(crate) fn answered(&mut self, stream: usize, offered: u32, admitted: u32) {
+        let cell = &mut self.now_streams[stream];
+        cell.offered += offered;
+        cell.admitted += admitted;
+    }
+
+    pub(crate) fn reported(&mut self, host: usize, full: bool) {
+        if full {
+            self.full += 1;
+        } else {
+            self.early_now += 1;
+            self.early.push((self.time, u32::try_from(host).unwrap_or(u32::MAX)));
+        }
+    }
+
+    pub(crate) fn attempted(&mut self) {
+        self.attempts_now += 1;
+    }
+
+    pub(crate) fn agents(&mut self, agents: u32) {
+        self.agents.push((self.time, agents));
+    }
+
+    pub(crate) fn end_of_step(&mut self, now: Duration, fleet: Option<&Fleet>) {
+        for (limit, cell) in self.now.iter_mut().enumerate() {
+            self.limits[limit].push(std::mem::take(cell));
+            let bucket = fleet.and_then(|fleet| {
+                let buckets = fleet.children().buckets();
+                buckets.number(&self.keys[limit]).and_then(|number| buckets.get(number))
+            });
+            let before = self.readings[limit].last().copied().unwrap_or_default();
+            #[allow(clippy::cast_possible_truncation, reason = "to look at")]
+            let reading = bucket.map_or(before, |bucket| Reading {
+                ratio: bucket.headroom.map_or(0.0, |headroom| headroom.drop_ratio().value()) as f32,
+                demand: bucket.demand as f32,
+            });
+            self.readings[limit].push(reading);
+        }
+        for (stream, cell) in self.now_streams.iter_mut().enumerate() {
+            self.streams[stream].push(std::mem::take(cell));
+        }
+        self.reports.push((std::mem::take(&mut self.full), std::mem::take(&mut self.early_now)));
+        self.attempts.push(std::mem::take(&mut self.attempts_now));
+        self.time = now + self.step;
+    }
+
+    /// The steps of a span.
+    pub(crate) fn steps(&self, span: Span) -> std::ops::Range<usize> {
+        let index = |time: Duration| {
+            let index = time.as_nanos() / self.step.as_nanos().max(1);
+            usize::try_from(index).unwrap_or(usize::MAX).min(self.reports.len())
+        };
+        index(span.from)..index(span.to)
+    }
+}

@@ -1,0 +1,243 @@
+//! Aggregators and controllers: the program's state machines, with the rounds that its driver gives them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headworks_core::backoff::Backoff;
+use headworks_core::children::ChildId;
+use headworks_core::fleet::Fleet;
+use headworks_core::message::{Plan, Report};
+use headworks_core::node::Node;
+use headworks_core::units::Moment;
+use headworks_core::zone::Zone;
+
+use super::links::{Parcel, Stream, Uplink};
+use super::{FLUSH, TICK, World};
+
+/// When a parent does what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    flush_at: Duration,
+    tick_at: Duration,
+    pub(super) paused_until: Duration,
+    pub(super) dirty: bool,
+    /// What its clock said when the run began.
+    origin: Duration,
+}
+
+/// What is due in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    Flush,
+    Tick,
+}
+
+impl Rounds {
+    fn new(now: Duration, phase: f64, origin: Duration) -> Self {
+        let (flush_at, tick_at) = (now + FLUSH.mul_f64(phase), now + TICK.mul_f64(phase));
+        Self { flush_at, tick_at, paused_until: Duration::ZERO, dirty: true, origin }
+    }
+
+    pub(super) fn is_paused(&self, now: Duration) -> bool {
+        now < self.paused_until
+    }
+
+    pub(super) fn time(&self, now: Duration) -> Moment {
+        Moment::after(self.origin + now)
+    }
+
+    /// After a pause each is due once.
+    fn due(&mut self, now: Duration) -> Due {
+        if self.is_paused(now) {
+            return Due::Nothing;
+        }
+        let (flush, tick) = (now >= self.flush_at, now >= self.tick_at);
+        while self.flush_at <= now {
+            self.flush_at += FLUSH;
+        }
+        while self.tick_at <= now {
+            self.tick_at += TICK;
+        }
+        match (tick, flush) {
+            (true, _) => Due::Tick,
+            (false, true) => Due::Flush,
+            (false, false) => Due::Nothing,
+        }
+    }
+}
+
+/// A parent's end of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Downlink {
+    /// The place of the child.
+    pub(super) place: usize,
+    pub(super) stream: Stream,
+    pub(super) child: ChildId,
+}
+
+/// An aggregator's machine.
+pub(super) struct Site {
+    pub(super) zone: Option<Zone>,
+    pub(super) rounds: Rounds,
+    pub(super) children: Vec<Downlink>,
+    /// By controller.
+    pub(super) uplinks: Vec<Uplink>,
+    pub(super) backoff: Backoff,
+}
+
+/// A controller's machine.
+pub(super) struct Controller {
+    pub(super) fleet: Option<Fleet>,
+    pub(super) rounds: Rounds,
+    pub(super) children: Vec<Downlink>,
+}
+
+impl World {
+    /// Clocks of parents have nothing in common: five minutes lie between one zone and the next.
+    pub(super) fn new_site(&mut self, index: usize) -> Site {
+        let identity = self.identity(format!("aggregator-{index}-{}", self.lives), index);
+        let origin = Duration::from_secs(86_400 + 300 * index as u64);
+        let rounds = Rounds::new(self.now, self.chance.unit(), origin);
+        let controllers = self.script.controllers;
+        let zone = Zone::new(identity, controllers, self.script.hold, rounds.time(self.now));
+        let uplinks = vec![Uplink { retry_at: self.now, ..Uplink::default() }; controllers];
+        Site { zone: Some(zone), rounds, children: Vec::new(), uplinks, backoff: Backoff::default() }
+    }
+
+    pub(super) fn new_controller(&mut self, index: usize) -> Controller {
+        let identity = self.identity(format!("controller-{index}-{}", self.lives), 0);
+        let rounds = Rounds::new(self.now, self.chance.unit(), Duration::from_secs(1_000_000));
+        let limits = Arc::new(self.script.limits.clone());
+        let fleet = Fleet::new(&identity, limits, self.script.hold, rounds.time(self.now));
+        let fleet = fleet.with_spacing(self.script.spacing);
+        Controller { fleet: Some(fleet), rounds, children: Vec::new() }
+    }
+
+    /// One step of all parents.
+    pub(super) fn live_parents(&mut self) {
+        for site in 0..self.sites.len() {
+            match self.sites[site].rounds.due(self.now) {
+                Due::Nothing => {}
+                Due::Flush => self.flush_site(site),
+                Due::Tick => self.tick_site(site),
+            }
+        }
+        for controller in 0..self.controllers.len() {
+            let known = &mut self.controllers[controller];
+            let due = known.rounds.due(self.now);
+            let Some(fleet) = &mut known.fleet else { continue };
+            if due == Due::Tick {
+                fleet.tick(known.rounds.time(self.now));
+                self.log.agents(fleet.children().agents());
+                self.push_from_controller(controller, true);
+            } else if due == Due::Flush && self.script.pushes && std::mem::take(&mut known.rounds.dirty) {
+                self.push_from_controller(controller, false);
+            }
+        }
+    }
+
+    fn flush_site(&mut self, index: usize) {
+        self.speak(index);
+        if self.script.pushes && std::mem::take(&mut self.sites[index].rounds.dirty) {
+            self.push_from_site(index, false);
+        }
+    }
+
+    fn tick_site(&mut self, index: usize) {
+        let site = &mut self.sites[index];
+        let time = site.rounds.time(self.now);
+        if let Some(zone) = &mut site.zone {
+            zone.tick(time);
+        }
+        self.speak(index);
+        self.push_from_site(index, true);
+    }
+
+    fn speak(&mut self, index: usize) {
+        let site = &mut self.sites[index];
+        let time = site.rounds.time(self.now);
+        let Some(zone) = &mut site.zone else { return };
+        for (controller, uplink) in site.uplinks.iter().enumerate() {
+            if let (Some((stream, _)), Some(report)) = (uplink.attached, zone.report_for(controller, time))
+                && uplink.carries()
+            {
+                self.links.send(self.now, Parcel::SiteReport { site: index, controller, stream, report });
+            }
+        }
+    }
+
+    fn push_from_site(&mut self, index: usize, all: bool) {
+        let site = &mut self.sites[index];
+        let time = site.rounds.time(self.now);
+        let Some(zone) = &mut site.zone else { return };
+        for downlink in &site.children {
+            if (zone.has_news_for(downlink.child) || all && zone.owes_heartbeat(downlink.child, time))
+                && let Some(plan) = zone.plan_for(downlink.child, time)
+                && self.hosts[downlink.place].uplink.carries()
+            {
+                let (host, stream) = (downlink.place, downlink.stream);
+                self.links.send(self.now, Parcel::HostPlan { host, stream, plan });
+            }
+        }
+    }
+
+    fn push_from_controller(&mut self, index: usize, all: bool) {
+        let controller = &mut self.controllers[index];
+        let time = controller.rounds.time(self.now);
+        let Some(fleet) = &mut controller.fleet else { return };
+        for downlink in &controller.children {
+            if (fleet.has_news_for(downlink.child) || all && fleet.owes_heartbeat(downlink.child, time))
+                && let Some(plan) = fleet.plan_for(downlink.child, time)
+                && self.sites[downlink.place].uplinks[index].carries()
+            {
+                let (site, stream) = (downlink.place, downlink.stream);
+                self.links.send(self.now, Parcel::SitePlan { site, controller: index, stream, plan });
+            }
+        }
+    }
+
+    pub(super) fn host_report(&mut self, host: usize, stream: Stream, report: &Report) {
+        let index = self.hosts[host].zone;
+        let site = &mut self.sites[index];
+        if site.rounds.is_paused(self.now) {
+            let report = report.clone();
+            self.links.defer(site.rounds.paused_until, Parcel::HostReport { host, stream, report });
+            return;
+        }
+        let Some((current, child)) = self.hosts[host].uplink.attached else { return };
+        if let (true, Some(zone)) = (current == stream, &mut site.zone) {
+            zone.report(child, report, site.rounds.time(self.now));
+            site.rounds.dirty = true;
+        }
+    }
+
+    pub(super) fn site_report(&mut self, site: usize, controller: usize, stream: Stream, report: &Report) {
+        let known = &mut self.controllers[controller];
+        if known.rounds.is_paused(self.now) {
+            let report = report.clone();
+            let parcel = Parcel::SiteReport { site, controller, stream, report };
+            self.links.defer(known.rounds.paused_until, parcel);
+            return;
+        }
+        let Some((current, child)) = self.sites[site].uplinks[controller].attached else { return };
+        if let (true, Some(fleet)) = (current == stream, &mut known.fleet) {
+            fleet.report(child, report, known.rounds.time(self.now));
+            known.rounds.dirty = true;
+        }
+    }
+
+    pub(super) fn site_plan(&mut self, index: usize, controller: usize, stream: Stream, plan: Plan) {
+        let site = &mut self.sites[index];
+        if site.rounds.is_paused(self.now) {
+            let parcel = Parcel::SitePlan { site: index, controller, stream, plan };
+            self.links.defer(site.rounds.paused_until, parcel);
+            return;
+        }
+        let current = site.uplinks[controller].attached.is_some_and(|(current, _)| current == stream);
+        if let (true, Some(zone)) = (current, &mut site.zone) {
+            zone.plan(controller, plan, site.rounds.time(self.now));
+            site.rounds.dirty = true;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `headworks bench surge`: measures on real processes how a fleet takes a step in demand.
+
+mod args;
+mod configuration;
+mod drive;
+mod fleet;
+mod folder;
+mod measure;
+mod node;
+mod report;
+
+use std::io::{self, Write as _};
+
+use configuration::{CONFIGURATIONS, Configuration};
+use measure::Figures;
+use report::Report;
+
+use crate::failure::Failure;
+use crate::shutdown;
+
+pub(crate) use args::SurgeArgs;
+
+/// Runs the command. The configurations take turns, so that what else the machine does meets both alike.
+pub(crate) async fn surge(args: &SurgeArgs) -> Result<(), Failure> {
+    args.check()?;
+    let stop = shutdown::on_signal()?;
+    let mut report = Report::new(args);
+    // Dropping what runs kills its processes and removes its folder.
+    if let Some(done) = stop.run_until_cancelled(run_all(args, &mut report)).await {
+        done?;
+    }
+    if report.is_empty() {
+        return Err(Failure::Failed("interrupted before the first run was over".to_owned()));
+    }
+    // A reader that has gone away wants no report, and is no failure.
+    let _ = writeln!(io::stdout(), "{}", if args.json { report.to_json() } else { report.to_string() });
+    Ok(())
+}
+
+async fn run_all(args: &SurgeArgs, report: &mut Report) -> Result<(), Failure> {
+    for run in 1..=args.runs {
+        for (place, configuration) in CONFIGURATIONS.iter().enumerate() {
+            let figures = one(args, configuration, run).await?;
+            report.add(place, figures);
+        }
+    }
+    Ok(())
+}
+
+/// Both configurations of a run are asked at the same times.
+async fn one(args: &SurgeArgs, configuration: &Configuration, run: u32) -> Result<Figures, Failure> {
+    let title = format!("run {run} of {}, {}", args.runs, configuration.name);
+    let figures = drive::run(args, configuration, u64::from(run), &title).await?;
+    drive::tell(&title, &report::line(&figures));
+    Ok(figures)
+}
