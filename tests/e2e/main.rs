@@ -23,6 +23,7 @@ mod pipeline;
 mod reload;
 mod shadow;
 mod status;
+mod suspended;
 
 /// One bucket of 400/s, the limit of most tests.
 const LIMIT_400: &str = "limits:\n  - {name: checkout, match: {service: checkout}, rate: 400/second}\n";

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::agent::Identity;
 use crate::budget::Budget;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
+use crate::invariant::{headroom_is_sound, is_repeatable};
 use crate::law::{self, Demand};
 use crate::limits::{Limit, LimitSet};
 use crate::link::{INTERVAL, SPACING};
@@ -22,6 +23,9 @@ use orphans::Orphans;
 /// Below this age a plan is fresh: five heartbeats, so that one lost stream does not make a fleet stand alone.
 pub const TTL: Duration = Duration::from_secs(5);
 
+/// How long a new controller goes by what its children say was in force. As long as they take to find it at worst, the cap
+/// of their backoff and two intervals to report: of a zone that comes later than that, the share would be handed out.
+const LEARNS: Duration = Duration::from_secs(12);
 /// How long a new controller adopts the tokens of budgets that its children tell. Later they know less than it does.
 const ADOPTS_FOR: Duration = Duration::from_secs(60);
 
@@ -54,7 +58,7 @@ impl Fleet {
             hold,
             spacing: SPACING,
             born: now,
-            learns_until: now + TTL,
+            learns_until: now + LEARNS,
             computed: now,
         };
         fleet.install(limits, now);
@@ -98,11 +102,12 @@ impl Fleet {
         now < self.learns_until
     }
 
-    fn orphan(&mut self, zone: &str, demand: &NumberMap<BucketNumber, f64>, now: Moment) {
+    fn orphan(&mut self, child: ChildId, zone: &str, demand: &NumberMap<BucketNumber, f64>, now: Moment) {
         let zone_lives = self.children.iter().any(|(_, other)| other.hello.zone == zone && !other.silent);
         let buckets = self.children.buckets();
-        self.orphans
-            .add(zone, zone_lives, demand, now, |number| buckets.get(number).map_or(0.0, |b| b.demand));
+        self.orphans.add(child, zone, zone_lives, demand, now, |number| {
+            buckets.get(number).map_or(0.0, |b| b.demand)
+        });
     }
 
     fn recompute(&mut self, now: Moment) {
@@ -130,6 +135,8 @@ impl Fleet {
             None => (law::headroom(limit.rate, demand), None),
         };
         let headroom = told.map_or(computed, |told| if told < computed { told } else { computed });
+        debug_assert!(headroom_is_sound(headroom), "{number:?} of {}: {headroom:?}", limit.name);
+        debug_assert!(is_repeatable(demand, |demand| demand.jump(offered, INTERVAL.as_secs_f64())));
         self.children.set_headroom(number, Some(headroom), tokens);
     }
 
@@ -174,6 +181,9 @@ impl Node for Fleet {
     }
 
     fn report(&mut self, child: ChildId, report: &Report, now: Moment) -> Received {
+        if self.children.get(child).is_some_and(|child| child.silent) {
+            self.orphans.are_heard_again(child);
+        }
         let received = self.children.report(child, report, now);
         for number in &received.touched {
             self.step(*number, now, Demand::jump);
@@ -186,10 +196,10 @@ impl Node for Fleet {
     ///
     /// Agents below an aggregator that died, or left for a restart, go on admitting by their last ratio. Their demand is still there, though
     /// nobody reports it: forgotten at once, it would be handed out a second time to everybody else.
-    fn detach(&mut self, child: ChildId, now: Moment) {
-        let Some((child, demand)) = self.children.detach(child, now) else { return };
+    fn detach(&mut self, id: ChildId, now: Moment) {
+        let Some((child, demand)) = self.children.detach(id, now) else { return };
         if child.hello.tier == Tier::Aggregator {
-            self.orphan(&child.hello.zone, &demand, now);
+            self.orphan(id, &child.hello.zone, &demand, now);
         }
         for number in demand.keys() {
             self.step(*number, now, Demand::jump);
@@ -200,7 +210,7 @@ impl Node for Fleet {
         for (id, demand) in self.children.end_silent(now) {
             let zone = self.children.get(id).map(|child| (child.hello.tier, child.hello.zone.clone()));
             if let Some((Tier::Aggregator, zone)) = zone {
-                self.orphan(&zone, &demand, now);
+                self.orphan(id, &zone, &demand, now);
             }
         }
         self.orphans.forget_old(now);

@@ -13,6 +13,7 @@ pub mod children;
 pub mod decision;
 pub mod fleet;
 pub mod guard;
+pub mod invariant;
 pub mod ladder;
 pub mod law;
 pub mod limits;

@@ -6,7 +6,7 @@ use headworks_core::bucket::BucketKey;
 use headworks_core::fleet::Fleet;
 use headworks_core::node::Node;
 
-use crate::script::{Script, Span};
+use crate::script::{Hosts, Measure, Script, Span};
 
 /// Counts of one limit, or of one stream, in one step.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,11 +15,29 @@ pub(crate) struct Cell {
     pub(crate) admitted: u32,
 }
 
-/// What the controller made of a limit in one step: its drop ratio and the demand it goes by.
+impl Cell {
+    fn add(&mut self, more: Self) {
+        self.offered += more.offered;
+        self.admitted += more.admitted;
+    }
+}
+
+/// What the controller made of a limit by one step: its drop ratio, the demand it goes by, and all it has counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) ratio: f32,
     pub(crate) demand: f32,
+    pub(crate) counted: u64,
+}
+
+/// Counts of one limit at some of the hosts, for a measure that asks for them.
+#[derive(Debug)]
+struct Part {
+    hosts: Hosts,
+    limit: usize,
+    /// By step.
+    cells: Vec<Cell>,
+    now: Cell,
 }
 
 /// All that was seen.
@@ -33,6 +51,7 @@ pub(crate) struct Log {
     pub(crate) streams: Vec<Vec<Cell>>,
     /// By limit, by step.
     pub(crate) readings: Vec<Vec<Reading>>,
+    parts: Vec<Part>,
     names: Vec<String>,
     keys: Vec<BucketKey>,
     now: Vec<Cell>,
@@ -60,6 +79,7 @@ impl Log {
             limits: vec![Vec::new(); limits.len()],
             streams: vec![Vec::new(); script.streams.len()],
             readings: vec![Vec::new(); limits.len()],
+            parts: parts(script),
             names: limits.iter().map(|limit| limit.name.to_string()).collect(),
             keys: limits.iter().map(|limit| BucketKey::whole(limit.name.clone())).collect(),
             now: vec![Cell::default(); limits.len()],
@@ -79,16 +99,21 @@ impl Log {
         self.names.iter().position(|known| known == name)
     }
 
-    pub(crate) fn decided(&mut self, limit: usize, offered: u32, admitted: u32) {
-        let cell = &mut self.now[limit];
-        cell.offered += offered;
-        cell.admitted += admitted;
+    /// By step, what some of the hosts decided of a limit.
+    pub(crate) fn part(&self, hosts: &Hosts, limit: usize) -> Option<&[Cell]> {
+        let part = self.parts.iter().find(|part| part.hosts == *hosts && part.limit == limit);
+        part.map(|part| part.cells.as_slice())
+    }
+
+    pub(crate) fn decided(&mut self, host: usize, limit: usize, decided: Cell) {
+        self.now[limit].add(decided);
+        for part in self.parts.iter_mut().filter(|part| part.limit == limit && part.hosts.contains(&host)) {
+            part.now.add(decided);
+        }
     }
 
     pub(crate) fn answered(&mut self, stream: usize, offered: u32, admitted: u32) {
-        let cell = &mut self.now_streams[stream];
-        cell.offered += offered;
-        cell.admitted += admitted;
+        self.now_streams[stream].add(Cell { offered, admitted });
     }
 
     pub(crate) fn reported(&mut self, host: usize, full: bool) {
@@ -120,8 +145,12 @@ impl Log {
             let reading = bucket.map_or(before, |bucket| Reading {
                 ratio: bucket.headroom.map_or(0.0, |headroom| headroom.drop_ratio().value()) as f32,
                 demand: bucket.demand as f32,
+                counted: bucket.counts.offered,
             });
             self.readings[limit].push(reading);
+        }
+        for part in &mut self.parts {
+            part.cells.push(std::mem::take(&mut part.now));
         }
         for (stream, cell) in self.now_streams.iter_mut().enumerate() {
             self.streams[stream].push(std::mem::take(cell));
@@ -139,4 +168,15 @@ impl Log {
         };
         index(span.from)..index(span.to)
     }
+}
+
+/// What measures ask for of some of the hosts.
+fn parts(script: &Script) -> Vec<Part> {
+    let limits = script.limits.limits();
+    let limit = |name: &str| limits.iter().position(|limit| *limit.name == *name);
+    let part = |measure: &Measure| {
+        let (hosts, limit) = (measure.hosts.clone()?, limit(&measure.name)?);
+        Some(Part { hosts, limit, cells: Vec::new(), now: Cell::default() })
+    };
+    script.measures.iter().filter_map(part).collect()
 }

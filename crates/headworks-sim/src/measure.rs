@@ -26,13 +26,14 @@ fn figure(name: &'static str, value: f64, unit: &'static str) -> Figure {
 /// The figures of one measure.
 pub(crate) fn figures(measure: &Measure, script: &Script, log: &Log) -> Vec<Figure> {
     let cells = || cells(measure, script, log);
-    let rate = script.limits.get(&measure.of).map_or(f64::INFINITY, |limit| limit.rate.per_second());
+    let rate = script.limits.get(&measure.name).map_or(f64::INFINITY, |limit| limit.rate.per_second());
     match measure.kind {
         Kind::Surge => surge(cells(), rate, log.step),
         Kind::Held => held(cells(), rate, log.step),
         Kind::Dropped => dropped(cells(), measure.span),
         Kind::Stream => passed(cells(), measure.span),
         Kind::Ratio => ratio(measure, log),
+        Kind::Estimate if measure.counted => counted(measure, cells(), log),
         Kind::Estimate => estimate(measure, cells(), log),
         Kind::Reports => reports(measure.span, log),
         Kind::Agents => agents(measure.span, log),
@@ -44,10 +45,13 @@ fn cells<'a>(measure: &Measure, script: &Script, log: &'a Log) -> &'a [Cell] {
     let steps = log.steps(measure.span);
     match measure.kind {
         Kind::Stream => {
-            let stream = script.streams.iter().position(|stream| stream.name == measure.of);
+            let stream = script.streams.iter().position(|stream| stream.name == measure.name);
             stream.map_or(&[], |stream| &log.streams[stream][steps])
         }
-        _ => log.limit(&measure.of).map_or(&[], |limit| &log.limits[limit][steps]),
+        _ => log.limit(&measure.name).map_or(&[], |limit| {
+            let part = measure.hosts.as_ref().and_then(|hosts| log.part(hosts, limit));
+            &part.unwrap_or(&log.limits[limit])[steps]
+        }),
     }
 }
 
@@ -117,7 +121,7 @@ fn passed(cells: &[Cell], span: Span) -> Vec<Figure> {
 }
 
 fn ratio(measure: &Measure, log: &Log) -> Vec<Figure> {
-    let Some(limit) = log.limit(&measure.of) else { return Vec::new() };
+    let Some(limit) = log.limit(&measure.name) else { return Vec::new() };
     let readings = &log.readings[limit][log.steps(measure.span)];
     let ratios = || readings.iter().map(|reading| f64::from(reading.ratio));
     #[allow(clippy::cast_precision_loss, reason = "steps of a run")]
@@ -131,10 +135,22 @@ fn ratio(measure: &Measure, log: &Log) -> Vec<Figure> {
 }
 
 fn estimate(measure: &Measure, cells: &[Cell], log: &Log) -> Vec<Figure> {
-    let Some(limit) = log.limit(&measure.of) else { return Vec::new() };
+    let Some(limit) = log.limit(&measure.name) else { return Vec::new() };
     let readings = &log.readings[limit][log.steps(measure.span)];
     let taken: f64 = readings.iter().map(|reading| f64::from(reading.demand)).sum();
     vec![figure("taken", taken * log.step.as_secs_f64() / offered(cells).max(1.0), "x")]
+}
+
+/// What the controller has counted in a span of what was offered in it.
+fn counted(measure: &Measure, cells: &[Cell], log: &Log) -> Vec<Figure> {
+    let Some(limit) = log.limit(&measure.name) else { return Vec::new() };
+    let (readings, steps) = (&log.readings[limit], log.steps(measure.span));
+    let by = |step: usize| step.checked_sub(1).map_or(0, |last| readings[last].counted);
+    // A controller that starts in the span counts from zero.
+    let counted = by(steps.end).saturating_sub(by(steps.start));
+    #[allow(clippy::cast_precision_loss, reason = "to look at")]
+    let part = counted as f64 / offered(cells).max(1.0);
+    vec![figure("part", part, "x")]
 }
 
 fn reports(span: Span, log: &Log) -> Vec<Figure> {

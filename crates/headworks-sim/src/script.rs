@@ -1,4 +1,7 @@
 //! Scenario scripts: a fleet, what happens to it, and what is measured.
+//!
+//! `script/language.txt` explains the language to those who write scripts, and `headworks simulate --language` prints
+//! it. A line there is a field or a variant here.
 
 mod parse;
 
@@ -13,26 +16,43 @@ pub use parse::{ScriptError, parse};
 pub struct Script {
     /// The first comment line: what the scenario is about.
     pub title: String,
+    /// `seed 7`: where all chance comes from.
     pub(crate) seed: u64,
+    /// `step 10ms`: what happens within one happens at once.
     pub(crate) step: Duration,
-    /// Hosts in each zone.
+    /// `zones 50 50` or `zones 4 x 250`: hosts in each zone. Hosts are numbered through, zone after zone.
     pub(crate) zones: Vec<usize>,
+    /// `controllers 2`: each zone reports to all of them.
     pub(crate) controllers: usize,
+    /// `limits:` and then lines with a blank before them, as in a limits file.
     pub(crate) limits: LimitSet,
+    /// `stream hog caller=hog`; without any, one stream has all requests.
     pub(crate) streams: Vec<Stream>,
+    /// `arrivals even`
     pub(crate) arrivals: Arrivals,
+    /// `zipf 1`: the host of place n has a part of the load like 1/n to this power.
     pub(crate) zipf: f64,
+    /// `retry 90% after 1s at most 3`
     pub(crate) retries: Option<Retries>,
+    /// `delay 1ms..3ms`: the least and the most that a message takes.
     pub(crate) delay: (Duration, Duration),
+    /// `loss 10%`: the part of all reports that gets lost.
     pub(crate) loss: f64,
+    /// `repeat 10%`: the part of all reports that arrives twice.
+    pub(crate) repeats: f64,
+    /// `spacing 50ms`: the least time between two reports of a node.
     pub(crate) spacing: Duration,
+    /// `pushes off`: plans come with the heartbeat alone.
     pub(crate) pushes: bool,
+    /// `hold 60s`: how long the last ratio stays when nobody makes plans.
     pub(crate) hold: Duration,
+    /// `run 60s`
     pub(crate) length: Duration,
-    /// In order of time.
+    /// `at TIME …` and `from TIME to TIME …`, in order of time.
     pub(crate) events: Vec<(Duration, Event)>,
+    /// `measure …`
     pub(crate) measures: Vec<Measure>,
-    /// The limit to draw, and from when to when.
+    /// `chart LIMIT from TIME to TIME`
     pub(crate) chart: Option<(String, Span)>,
 }
 
@@ -82,25 +102,32 @@ pub(crate) enum Who {
 /// Something that happens.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
-    /// A stream is offered at this rate from now on, over the whole fleet.
-    Offer {
-        stream: usize,
-        rate: f64,
-    },
+    /// `offer [STREAM] 1500`: requests a second from now on, over the whole fleet.
+    Offer { stream: usize, rate: f64 },
+    /// `kill hosts 0..5`: it dies, and its streams break. Load goes to the hosts that live.
     Kill(Who),
+    /// `start hosts 0..5`: a new one comes up in its place.
     Start(Who),
-    /// No load goes there; it stays attached.
+    /// `drain hosts 0..5`: no load goes there; it stays attached.
     Drain(Hosts),
-    /// Load goes there again.
+    /// `restore hosts 0..5`: load goes there again.
     Restore(Hosts),
+    /// `weight hosts 0..5 2.5`: the part of the load that each has, against the parts of the others.
     Weight(Hosts, f64),
+    /// `pause zone 1 for 30s`: it stands still. Its streams stay open; the load that a host has is not served.
     Pause(Who, Duration),
-    /// Nothing passes between it and its parents.
+    /// `cut zone 1`: nothing passes between it and its parents, and for a controller its children.
     Cut(Who),
+    /// `heal zone 1`: messages pass again.
     Heal(Who),
-    /// Its clock jumps; nobody else's does.
+    /// `clock hosts 0..5 -3600`: their clocks jump by so many seconds; nobody else's do.
     Clock(Hosts, i64),
+    /// `delay 1s`
     Delay(Duration, Duration),
+    /// `loss 10%`
+    Loss(f64),
+    /// `repeat 10%`
+    Repeat(f64),
     /// A host is replaced by a new one.
     Replace,
 }
@@ -109,8 +136,14 @@ pub(crate) enum Event {
 #[derive(Clone, Debug)]
 pub(crate) struct Measure {
     pub(crate) kind: Kind,
-    /// A limit or a stream; empty for what concerns all.
+    /// What it is of, as transcripts say it.
     pub(crate) of: String,
+    /// The limit or the stream; empty for what concerns all.
+    pub(crate) name: String,
+    /// Only what these hosts decide.
+    pub(crate) hosts: Option<Hosts>,
+    /// Of an estimate: what is counted, instead of the rate.
+    pub(crate) counted: bool,
     pub(crate) span: Span,
     pub(crate) expected: Vec<Expectation>,
 }
@@ -126,7 +159,7 @@ pub(crate) enum Kind {
     Dropped,
     /// The drop ratio that the controller computes.
     Ratio,
-    /// Demand as the controller takes it, over what it is.
+    /// Demand as the controller takes it, or has counted it, over what it is.
     Estimate,
     /// Reports of agents.
     Reports,

@@ -2,6 +2,7 @@
 
 mod fault;
 mod host;
+mod invariant;
 mod links;
 mod load;
 mod parents;

@@ -7,9 +7,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use headworks_core::link::INTERVAL;
 
-use crate::bench::SurgeArgs;
+use crate::bench::{IdleArgs, SurgeArgs};
 use crate::duration;
 use crate::load::LoadArgs;
+use crate::simulate::SimulateArgs;
 
 /// Limits that hold for the whole fleet, decided in each process without a network hop.
 #[derive(Debug, Parser)]
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Show what a node sees: zones, children, and each limit's rates and drop ratio
     Status(StatusArgs),
+    // Its help is that of its flags: a doc comment here would take its place.
+    Simulate(SimulateArgs),
     /// Measure fleets of real processes on this machine
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -47,8 +50,9 @@ pub(crate) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    // Its help is that of its flags: a doc comment here would take its place.
+    // Their help is that of their flags: doc comments here would take its place.
     Surge(SurgeArgs),
+    Idle(IdleArgs),
 }
 
 #[derive(Debug, Subcommand)]

@@ -13,6 +13,7 @@ mod metrics;
 mod role;
 mod serve;
 mod shutdown;
+mod simulate;
 mod status;
 mod tree;
 
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
     };
-    let done = logging::start(&cli.log)
+    let done = logging::start(&filter(&cli))
         .map_err(Failure::Usage)
         .and_then(|()| Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?))
         .and_then(|runtime| {
@@ -46,6 +47,14 @@ fn main() -> ExitCode {
     })
 }
 
+/// What to log. A thousand agents in one process would bury its progress; of them only what is wrong, unless asked.
+fn filter(cli: &Cli) -> String {
+    match cli.command {
+        Command::Bench(BenchCommand::Idle(_)) => format!("headworks_agent=warn,{}", cli.log),
+        _ => cli.log.clone(),
+    }
+}
+
 async fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Dev(args) => role::dev::run(args).await?,
@@ -57,7 +66,9 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
             return load::run(args).await.map_err(|error| Failure::of(&error).into_usage());
         }
         Command::Status(args) => status::run(&args).await?,
+        Command::Simulate(args) => return simulate::run(args).await,
         Command::Bench(BenchCommand::Surge(args)) => bench::surge(&args).await?,
+        Command::Bench(BenchCommand::Idle(args)) => bench::idle(&args).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::children::ChildId;
 use crate::message::BucketNumber;
 use crate::numbers::NumberMap;
 use crate::units::Moment;
@@ -20,6 +21,7 @@ const MOST: usize = 64;
 
 #[derive(Debug)]
 struct Orphan {
+    child: ChildId,
     zone: String,
     left: Moment,
     /// When the zone has another aggregator: by when its agents will have found it.
@@ -43,6 +45,7 @@ impl Orphans {
     /// An aggregator died that heard this demand. `elsewhere` tells what the others hear of a bucket.
     pub(super) fn add(
         &mut self,
+        child: ChildId,
         zone: &str,
         zone_lives: bool,
         demand: &NumberMap<BucketNumber, f64>,
@@ -57,7 +60,12 @@ impl Orphans {
             .map(|(number, own)| (*number, Lost { own: *own, elsewhere: elsewhere(*number) }))
             .collect();
         let found_by = zone_lives.then(|| now + REATTACHED_WITHIN);
-        self.0.push(Orphan { zone: zone.to_owned(), left: now, found_by, demand });
+        self.0.push(Orphan { child, zone: zone.to_owned(), left: now, found_by, demand });
+    }
+
+    /// This aggregator was only silent: its demand is heard, and no longer an orphan.
+    pub(super) fn are_heard_again(&mut self, child: ChildId) {
+        self.0.retain(|orphan| orphan.child != child);
     }
 
     /// An aggregator of this zone is there (again): its orphans will be heard through it soon.

@@ -28,6 +28,8 @@ impl World {
                 self.hosts[hosts].iter_mut().for_each(|host| host.clock += nanos);
             }
             Event::Delay(least, most) => self.links.delay = (least, most),
+            Event::Loss(part) => self.links.loss = part,
+            Event::Repeat(part) => self.links.repeats = part,
             Event::Replace => self.replace_a_host(),
         }
         self.weigh();

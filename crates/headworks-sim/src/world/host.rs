@@ -18,6 +18,7 @@ use super::links::{Parcel, Stream, Uplink};
 use super::load::Part;
 use super::{BEAT, World};
 use crate::chance::{Chance, round};
+use crate::log::Cell;
 
 /// One host.
 pub(super) struct Host {
@@ -161,7 +162,7 @@ impl World {
             agent: None,
             zone,
             part,
-            uplink: Uplink { retry_at: self.now + BEAT.mul_f64(20.0 * chance.unit()), ..Uplink::default() },
+            uplink: Uplink { retry_at: self.now, ..Uplink::default() },
             backoff: Backoff::default(),
             paused_until: Duration::ZERO,
             clock: 0,
@@ -172,10 +173,6 @@ impl World {
             paths: vec![Vec::new(); self.script.streams.len()],
             chance,
         };
-        if self.now.is_zero() {
-            // A fleet that has been up for a while: nobody attaches in its first second.
-            host.uplink.retry_at = Duration::ZERO;
-        }
         host.agent = Some(Agent::new(identity, self.script.hold, host.time(self.now)));
         host
     }
@@ -221,7 +218,7 @@ impl World {
             }
             let (passed, spent) = bucket.decide(passing, end, &mut host.chance);
             host.woken |= spent;
-            self.log.decided(bucket.limit, passing, passed);
+            self.log.decided(index, bucket.limit, Cell { offered: passing, admitted: passed });
             if bucket.enforced {
                 passing = passed;
             }

@@ -13,12 +13,19 @@ use crate::script::Script;
 pub(super) struct Stream(u64);
 
 /// A message on its way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Parcel {
     HostReport { host: usize, stream: Stream, report: Report },
     HostPlan { host: usize, stream: Stream, plan: Plan },
     SiteReport { site: usize, controller: usize, stream: Stream, report: Report },
     SitePlan { site: usize, controller: usize, stream: Stream, plan: Plan },
+}
+
+impl Parcel {
+    /// Reports may get lost, or overtake each other, and no harm is done; plans come over streams that lose nothing.
+    fn is_report(&self) -> bool {
+        matches!(self, Parcel::HostReport { .. } | Parcel::SiteReport { .. })
+    }
 }
 
 /// All messages on their way.
@@ -28,7 +35,8 @@ pub(super) struct Links {
     step: Duration,
     streams: u64,
     pub(super) delay: (Duration, Duration),
-    loss: f64,
+    pub(super) loss: f64,
+    pub(super) repeats: f64,
     chance: Chance,
 }
 
@@ -40,6 +48,7 @@ impl Links {
             streams: 0,
             delay: script.delay,
             loss: script.loss,
+            repeats: script.repeats,
             chance,
         }
     }
@@ -50,11 +59,22 @@ impl Links {
     }
 
     pub(super) fn send(&mut self, now: Duration, parcel: Parcel) {
-        if self.loss > 0.0 && self.chance.unit() < self.loss {
+        // No draw where nothing is repeated: what else comes by chance stays the same.
+        if parcel.is_report() && self.repeats > 0.0 && self.chance.unit() < self.repeats {
+            self.send_once(now, parcel.clone());
+        }
+        self.send_once(now, parcel);
+    }
+
+    /// Each of two copies takes its own time, and may get lost on its own.
+    fn send_once(&mut self, now: Duration, parcel: Parcel) {
+        if parcel.is_report() && self.loss > 0.0 && self.chance.unit() < self.loss {
             return;
         }
         let (least, most) = self.delay;
-        let arrives = now + least + (most.saturating_sub(least)).mul_f64(self.chance.unit());
+        // A plan says what changed since the one before it, so a stream must not let it overtake that one.
+        let late = if parcel.is_report() { self.chance.unit() } else { 0.5 };
+        let arrives = now + least + (most.saturating_sub(least)).mul_f64(late);
         self.defer(arrives, parcel);
     }
 

@@ -11,6 +11,7 @@ use headworks_core::node::Node;
 use headworks_core::units::Moment;
 use headworks_core::zone::Zone;
 
+use super::invariant;
 use super::links::{Parcel, Stream, Uplink};
 use super::{FLUSH, TICK, World};
 
@@ -129,6 +130,7 @@ impl World {
             let Some(fleet) = &mut known.fleet else { continue };
             if due == Due::Tick {
                 fleet.tick(known.rounds.time(self.now));
+                invariant::hold_for(fleet, self.now);
                 self.log.agents(fleet.children().agents());
                 self.push_from_controller(controller, true);
             } else if due == Due::Flush && self.script.pushes && std::mem::take(&mut known.rounds.dirty) {

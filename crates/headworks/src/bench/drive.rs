@@ -1,6 +1,5 @@
 //! One run: a fleet, a step in demand, and the figures of it.
 
-use std::io::{self, Write as _};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
@@ -10,6 +9,7 @@ use super::configuration::Configuration;
 use super::fleet::Fleet;
 use super::folder::Folder;
 use super::measure::{Figures, Wanted};
+use super::tell;
 use crate::failure::Failure;
 use crate::load;
 
@@ -34,11 +34,6 @@ pub(super) async fn run(
     let samples = samples.map_err(|error| Failure::of(&error))?;
     fleet.lives()?;
     Ok(Figures::of(&samples, &wanted))
-}
-
-/// One line of progress; nobody may be there to read it.
-pub(super) fn tell(title: &str, what: &str) {
-    let _ = writeln!(io::stderr(), "{title}: {what}");
 }
 
 fn wanted(args: &SurgeArgs) -> Wanted {

@@ -1,34 +1,26 @@
-//! A fleet of separate processes on loopback: a controller, an aggregator in each zone, agents below it.
+//! A fleet of separate processes: parents in two zones, agents below them.
 
 use std::path::PathBuf;
-use std::time::Duration;
-
-use tokio::time::{sleep, timeout};
 
 use super::configuration::Configuration;
 use super::folder::Folder;
 use super::node::Node;
+use super::parents::{FREE, Parents, ask, until_it_stands};
 use crate::failure::Failure;
 use crate::load::Target;
-use crate::status::{self, NodeStatus};
+use crate::status::NodeStatus;
 
 /// The zones, which agents take in turn.
 const ZONES: [&str; 2] = ["a", "b"];
-/// Any free port of this machine.
-const FREE: &str = "127.0.0.1:0";
-/// How long a fleet may take to stand, and how often it is looked at.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(50);
 
 /// A running fleet; all of it is killed when dropped, and then its folder removed.
 pub(super) struct Fleet {
-    nodes: Vec<Node>,
-    controller: String,
     agents: Vec<Agent>,
-    folder: Folder,
+    parents: Parents,
 }
 
 struct Agent {
+    node: Node,
     admin: String,
     socket: PathBuf,
 }
@@ -42,71 +34,41 @@ impl Fleet {
         agents: u32,
         folder: Folder,
     ) -> Result<Self, Failure> {
-        let limits = folder.path().join("limits.yaml");
-        std::fs::write(&limits, configuration.limits(limit))?;
-        let (limits, spacing) = (limits.display().to_string(), configuration.report_spacing);
-        let args = ["controller", "--limits", &limits, "--report-spacing", spacing];
-        let mut controller = Node::start("controller", &[&args[..], &parent_ports()].concat())?;
-        let tree = format!("http://{}", controller.address_of("tree").await?);
-        let admin = controller.address_of("admin").await?;
-        let mut fleet = Self { nodes: vec![controller], controller: admin, agents: Vec::new(), folder };
-        let aggregators = fleet.start_aggregators(&tree).await?;
-        fleet.start_agents(&aggregators, agents).await?;
-        let stands = timeout(PATIENCE, fleet.stands()).await;
-        stands.map_err(|_| Failure::Failed(format!("the fleet does not stand after {PATIENCE:?}")))??;
+        let limits = configuration.limits(limit);
+        let parents = Parents::start(folder, &limits, configuration.report_spacing, &ZONES).await?;
+        let mut fleet = Self { agents: Vec::new(), parents };
+        fleet.start_agents(agents).await?;
+        until_it_stands(async || fleet.stands().await).await?;
         Ok(fleet)
     }
 
-    /// The address that agents of each zone attach to.
-    async fn start_aggregators(&mut self, controller: &str) -> Result<Vec<String>, Failure> {
-        let mut trees = Vec::with_capacity(ZONES.len());
-        for zone in ZONES {
-            let args = ["aggregator", "--zone", zone, "--controllers", controller];
-            let mut node =
-                Node::start(&format!("aggregator-{zone}"), &[&args[..], &parent_ports()].concat())?;
-            trees.push(format!("http://{}", node.address_of("tree").await?));
-            self.nodes.push(node);
-        }
-        Ok(trees)
-    }
-
     /// All at once, since they do not need one another.
-    async fn start_agents(&mut self, aggregators: &[String], agents: u32) -> Result<(), Failure> {
-        let first = self.nodes.len();
-        for (number, (zone, aggregator)) in (0..agents).zip(ZONES.iter().zip(aggregators).cycle()) {
+    async fn start_agents(&mut self, agents: u32) -> Result<(), Failure> {
+        let zones = ZONES.iter().zip(&self.parents.aggregators).cycle();
+        for (number, (zone, aggregator)) in (0..agents).zip(zones) {
             let name = format!("agent-{zone}{}", number as usize / ZONES.len() + 1);
-            let socket = self.folder.path().join(format!("{name}.sock"));
+            let socket = self.parents.folder.path().join(format!("{name}.sock"));
             let place = socket.display().to_string();
-            let parent = ["agent", "--zone", zone, "--aggregators", aggregator];
+            let parent = ["agent", "--zone", zone, "--aggregators", &aggregator.url];
             let ports = ["--http-unix", &place, "--http", FREE, "--admin", FREE];
-            self.nodes.push(Node::start(&name, &[&parent[..], &ports].concat())?);
-            self.agents.push(Agent { admin: String::new(), socket });
+            let node = Node::start(&name, &[&parent[..], &ports].concat())?;
+            self.agents.push(Agent { node, admin: String::new(), socket });
         }
-        for (node, agent) in self.nodes[first..].iter_mut().zip(&mut self.agents) {
-            agent.admin = node.address_of("admin").await?;
+        for agent in &mut self.agents {
+            agent.admin = agent.node.address_of("admin").await?;
         }
         Ok(())
     }
 
-    async fn stands(&mut self) -> Result<(), Failure> {
-        loop {
-            self.lives()?;
-            if self.hears_all().await && self.has_fresh_plans().await {
-                return Ok(());
-            }
-            sleep(LOOK).await;
-        }
+    async fn stands(&mut self) -> Result<bool, Failure> {
+        self.lives()?;
+        Ok(self.parents.controller.hears(self.agents.len()).await && self.has_fresh_plans().await)
     }
 
     /// An error if one of its nodes has ended.
     pub(super) fn lives(&mut self) -> Result<(), Failure> {
-        self.nodes.iter_mut().try_for_each(Node::lives)
-    }
-
-    async fn hears_all(&self) -> bool {
-        let Some(status) = ask(&self.controller).await else { return false };
-        let heard: u32 = status.children.iter().map(|child| child.agents).sum();
-        usize::try_from(heard).is_ok_and(|heard| heard == self.agents.len())
+        self.parents.live()?;
+        self.agents.iter_mut().try_for_each(|agent| agent.node.lives())
     }
 
     async fn has_fresh_plans(&self) -> bool {
@@ -123,13 +85,4 @@ impl Fleet {
     pub(super) fn targets(&self) -> Vec<Target> {
         self.agents.iter().map(|agent| Target::unix(agent.socket.clone())).collect()
     }
-}
-
-fn parent_ports() -> [&'static str; 4] {
-    ["--listen", FREE, "--admin", FREE]
-}
-
-/// What a node sees; nothing while it does not answer.
-async fn ask(admin: &str) -> Option<NodeStatus> {
-    status::ask(&format!("http://{admin}")).await.ok().map(|(status, _)| status)
 }

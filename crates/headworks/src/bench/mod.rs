@@ -1,12 +1,15 @@
-//! `headworks bench surge`: measures on real processes how a fleet takes a step in demand.
+//! `headworks bench`: measures fleets of real processes. `surge`: how one takes a step in demand; `idle`: what it costs
+//! at rest.
 
 mod args;
 mod configuration;
 mod drive;
 mod fleet;
 mod folder;
+mod idle;
 mod measure;
 mod node;
+mod parents;
 mod report;
 
 use std::io::{self, Write as _};
@@ -19,8 +22,14 @@ use crate::failure::Failure;
 use crate::shutdown;
 
 pub(crate) use args::SurgeArgs;
+pub(crate) use idle::{IdleArgs, idle};
 
-/// Runs the command. The configurations take turns, so that what else the machine does meets both alike.
+/// One line of progress; nobody may be there to read it.
+fn tell(title: &str, what: &str) {
+    let _ = writeln!(io::stderr(), "{title}: {what}");
+}
+
+/// Runs `bench surge`. The configurations take turns, so that what else the machine does meets both alike.
 pub(crate) async fn surge(args: &SurgeArgs) -> Result<(), Failure> {
     args.check()?;
     let stop = shutdown::on_signal()?;
@@ -51,6 +60,6 @@ async fn run_all(args: &SurgeArgs, report: &mut Report) -> Result<(), Failure> {
 async fn one(args: &SurgeArgs, configuration: &Configuration, run: u32) -> Result<Figures, Failure> {
     let title = format!("run {run} of {}, {}", args.runs, configuration.name);
     let figures = drive::run(args, configuration, u64::from(run), &title).await?;
-    drive::tell(&title, &report::line(&figures));
+    tell(&title, &report::line(&figures));
     Ok(figures)
 }

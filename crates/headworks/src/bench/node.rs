@@ -57,6 +57,11 @@ impl Node {
         address.ok_or_else(|| self.failure(&format!("did not say where its {what} listens")))
     }
 
+    /// What the system calls its process.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// An error if it has ended, which no node does by itself.
     pub(super) fn lives(&mut self) -> Result<(), Failure> {
         match self.child.try_wait()? {
