@@ -9,6 +9,7 @@ mod harness;
 
 mod aggregator_away;
 mod bans;
+mod bench_idle;
 mod bench_surge;
 mod budgets;
 mod command_line;

@@ -69,7 +69,7 @@ fn an_agent_leaves_its_part_to_the_others_and_returns_without_a_jump() {
     let (after, others) = (after.finish().remove(0), Tally::sum(&loads.finish()));
     others.has_no_errors();
     after.has_no_errors();
-    let alone = others.rate(SUSPENDED as usize + 4..SUSPENDED as usize + 14);
+    let alone = others.rate(10..20);
     Figure::new(&format!("admitted by the others\n{others}\n"), alone).is_about(400.0, 0.15);
     let name = format!("its share, once resumed\n{after}\nof the others, from second {resumed}\n{others}\n");
     Figure::new(&name, share(&after, 0..8)).is_near(share(&others, resumed..resumed + 8), 0.15);

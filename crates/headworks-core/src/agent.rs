@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::bucket::{BucketKey, Counts};
 use crate::guard::Allowance;
 use crate::ladder::{PlanState, headroom_in_force};
-use crate::limits::LimitSet;
+use crate::limits::{LimitSet, SilencePolicy};
 use crate::link::{Due, Link, NameRoom};
 use crate::message::{
     BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier,
@@ -43,7 +43,13 @@ pub struct Identity {
 
 impl Identity {
     /// The hello of this node.
-    pub fn hello(&self, tier: Tier, previous_parent: Option<String>, limits: Option<&LimitSet>) -> Hello {
+    pub fn hello(
+        &self,
+        tier: Tier,
+        previous_parent: Option<String>,
+        previous_incarnation: Option<Incarnation>,
+        limits: Option<&LimitSet>,
+    ) -> Hello {
         Hello {
             node: self.node.clone(),
             incarnation: self.incarnation,
@@ -52,6 +58,7 @@ impl Identity {
             region: self.region.clone(),
             version: self.version.clone(),
             previous_parent,
+            previous_incarnation,
             limits: limits.map(LimitSet::digest),
         }
     }
@@ -69,8 +76,9 @@ pub struct InForce {
 impl InForce {
     /// Whether decisions hardly notice the difference: own demand is noisy, and allowances follow it.
     fn is_near(self, other: Self) -> bool {
+        let near = |one: f64, other: f64| (one - other).abs() <= 0.05 * other;
         let allowances = match (self.allowance, other.allowance) {
-            (Some(one), Some(other)) => (one.rate - other.rate).abs() <= 0.05 * other.rate,
+            (Some(one), Some(other)) => near(one.rate, other.rate) && near(one.depth, other.depth),
             (one, other) => one == other,
         };
         allowances && self.headroom == other.headroom
@@ -134,7 +142,7 @@ impl Agent {
     /// What to say to a parent first. `parent` names the one that is about to be tried.
     pub fn hello(&self) -> Hello {
         let limits = self.link.plan().map(|_| &*self.limits);
-        self.identity.hello(Tier::Agent, self.parent.clone(), limits)
+        self.identity.hello(Tier::Agent, self.parent.clone(), self.link.parent(), limits)
     }
 
     /// The stream to the parent at this address is open.
@@ -195,6 +203,7 @@ impl Agent {
         if let Some(limits) = plan.limits.filter(|limits| limits.digest() != self.limits.digest()) {
             self.adopt(limits.clone());
             effects.limits = Some(limits);
+            self.stale_from = Moment::default();
         }
         for (number, key) in plan.names {
             let local = if key.is_whole() { self.open(&key, now) } else { self.buckets.number(&key) };
@@ -208,6 +217,8 @@ impl Agent {
         let answered = self.link.answered();
         if answered > self.answered {
             self.answered = answered;
+            // What is the node's own demand from now on is no surge any more.
+            self.stale_from = Moment::default();
             self.buckets.iter_mut().for_each(|(.., bucket)| bucket.answered(answered));
         }
         effects
@@ -260,7 +271,12 @@ impl Agent {
             let state = link.plan().map_or(PlanState::None, |plan| plan.state(now, hold));
             let headroom = headroom_in_force(limit, bucket.headroom, state);
             // Of a bucket that no parent has spoken of yet, nobody knows who else has traffic for it.
-            let guarded = bucket.headroom.filter(|_| matches!(state, PlanState::Fresh | PlanState::Alone));
+            let holds = match state {
+                PlanState::Fresh => true,
+                PlanState::Alone => limit.on_silence.policy != SilencePolicy::Open,
+                PlanState::None | PlanState::Open => false,
+            };
+            let guarded = bucket.headroom.filter(|_| holds);
             let allowance = guarded.and_then(|headroom| bucket.allowance(limit, headroom, agents));
             let in_force = InForce { headroom, allowance };
             if !bucket.in_force.is_some_and(|told| in_force.is_near(told)) {
@@ -289,7 +305,7 @@ impl Agent {
         self.counted = 0;
         self.busiest = 0.0;
         for (.., bucket) in self.buckets.iter_mut() {
-            self.busiest = bucket.interval_passed(interval).max(self.busiest);
+            self.busiest = bucket.interval_passed(&self.beats, interval).max(self.busiest);
         }
         self.stale_from = now;
         let greeting = self.link.is_greeting();

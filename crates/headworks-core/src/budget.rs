@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::bucket::Counts;
 use crate::limits::Limit;
 use crate::units::{Headroom, Moment};
 
@@ -32,8 +33,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A full budget of `limit`, for a bucket in which nothing was counted yet; `None` for a limit per second.
-    pub fn of(limit: &Limit, now: Moment) -> Option<Self> {
+    /// A full budget of `limit`; `None` for a limit per second. What was offered and charged before counts for nothing.
+    pub fn of(limit: &Limit, before: Counts, now: Moment) -> Option<Self> {
         let burst = tokens(limit.budget()?);
         Some(Self {
             rate: limit.rate.per_second(),
@@ -41,8 +42,8 @@ impl Budget {
             amount: amount(limit),
             tokens: burst,
             at: now,
-            charged: 0.0,
-            offered: [0; PARTS],
+            charged: tokens(before.charged()),
+            offered: [before.offered; PARTS],
             turned: now,
         })
     }
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_budget_at_rest_is_open_and_one_in_debt_is_shut_until_it_is_paid() {
-        let mut budget = Budget::of(&per(600, Unit::Hour), second(0)).unwrap();
+        let mut budget = Budget::of(&per(600, Unit::Hour), Counts::default(), second(0)).unwrap();
         assert_eq!(budget.step(0, 0, second(1)), Headroom::OPEN);
         budget.step(200, 200, second(1));
         assert!((budget.tokens() + 190.0).abs() < 1e-9, "{}", budget.tokens());
@@ -141,27 +142,27 @@ mod tests {
 
     #[test]
     fn no_more_is_owed_than_the_amount_of_one_unit() {
-        let mut budget = Budget::of(&per(1, Unit::Minute), second(0)).unwrap();
+        let mut budget = Budget::of(&per(1, Unit::Minute), Counts::default(), second(0)).unwrap();
         budget.step(400, 400, second(1));
         assert_eq!(budget.tokens(), -1.0);
     }
 
     #[test]
     fn five_at_once_of_six_a_minute_leave_it_open() {
-        let mut budget = Budget::of(&per(6, Unit::Minute), second(0)).unwrap();
+        let mut budget = Budget::of(&per(6, Unit::Minute), Counts::default(), second(0)).unwrap();
         assert!(budget.step(5, 5, second(1)).value() >= 1.0);
     }
 
     #[test]
     fn a_budget_saves_up_no_more_than_its_burst() {
-        let mut budget = Budget::of(&per(1000, Unit::Hour), second(0)).unwrap();
+        let mut budget = Budget::of(&per(1000, Unit::Hour), Counts::default(), second(0)).unwrap();
         budget.step(0, 0, second(100_000));
         assert!((budget.tokens() - 17.0).abs() < 1e-9);
     }
 
     #[test]
     fn the_lowest_that_children_tell_is_adopted_and_nonsense_is_not() {
-        let mut budget = Budget::of(&per(60, Unit::Minute), second(0)).unwrap();
+        let mut budget = Budget::of(&per(60, Unit::Minute), Counts::default(), second(0)).unwrap();
         budget.adopt(-5.0);
         budget.adopt(30.0);
         budget.adopt(f64::NAN);
@@ -169,8 +170,16 @@ mod tests {
     }
 
     #[test]
+    fn what_was_before_the_limit_became_a_budget_is_not_paid_for() {
+        let before = Counts { offered: 180_000, ..Counts::default() };
+        let mut budget = Budget::of(&per(60, Unit::Minute), before, second(0)).unwrap();
+        assert_eq!(budget.step(180_000, 180_000, second(0)), Headroom::OPEN);
+        assert_eq!(budget.tokens(), 60.0);
+    }
+
+    #[test]
     fn another_rate_forgives_nothing() {
-        let mut budget = Budget::of(&per(60, Unit::Minute), second(0)).unwrap();
+        let mut budget = Budget::of(&per(60, Unit::Minute), Counts::default(), second(0)).unwrap();
         budget.step(100, 100, second(0));
         assert!(budget.follow(&per(600, Unit::Minute), second(0)));
         assert_eq!(budget.tokens(), -40.0);

@@ -146,15 +146,29 @@ impl Children {
     pub fn attach(&mut self, hello: Hello, now: Moment) -> Attachment {
         let child = ChildId(self.next_child);
         self.next_child += 1;
+        self.end_earlier_streams(&hello, now);
         let twin = self.children.values().any(|other| other.hello.node == hello.node);
         let known = self.departed.remove(&(hello.node.clone(), hello.incarnation));
+        let was_ours = hello.previous_incarnation == Some(self.incarnation);
         let baseline = match (known, &hello.previous_parent) {
-            (Some(departed), _) => child::Baseline::Remembered(departed.counts),
-            (None, None) => child::Baseline::Zero,
-            (None, Some(_)) => child::Baseline::FirstReport,
+            (Some(departed), _) if was_ours => child::Baseline::Remembered(departed.counts),
+            (_, Some(_)) => child::Baseline::FirstReport,
+            (_, None) => child::Baseline::Zero,
         };
         self.children.insert(child, Child::new(hello, baseline, now));
         Attachment { child, twin }
+    }
+
+    /// The same life on another stream has left the one it had, though that end is not known here yet: it must not count
+    /// twice until then.
+    fn end_earlier_streams(&mut self, hello: &Hello, now: Moment) {
+        let same =
+            |child: &Child| child.hello.node == hello.node && child.hello.incarnation == hello.incarnation;
+        let earlier: Vec<ChildId> =
+            self.children.iter().filter(|(_, child)| same(child)).map(|(id, _)| *id).collect();
+        for id in earlier {
+            self.detach(id, now);
+        }
     }
 
     /// A child reports. A report that is not newer than the last one changes nothing.
@@ -167,7 +181,7 @@ impl Children {
                     Resolved::Bucket(number) => {
                         self.take(&mut child, number, entry, report);
                         if let Some(news) = entry.news {
-                            let told = Told { elapsed: report.elapsed, offered: entry.counts.offered, news };
+                            let told = child.told(number, report.elapsed, entry.counts.offered, news);
                             self.hear(id, &mut child, number, told, now);
                         }
                         received.touched.push(number);
@@ -192,7 +206,9 @@ impl Children {
                     return Resolved::Refused;
                 }
                 let Some(number) = self.buckets.intern(key) else { return Resolved::Refused };
-                child.unnamed.push(number);
+                child.unnamed = true;
+                // It has no number for it, whatever it was told before.
+                child.names.remove(&number);
                 Resolved::Bucket(number)
             }
             BucketRef::Number(number) if self.buckets.get(*number).is_some() => Resolved::Bucket(*number),

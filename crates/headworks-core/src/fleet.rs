@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Identity;
+use crate::bucket::Counts;
 use crate::budget::Budget;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::invariant::{headroom_is_sound, is_repeatable};
@@ -83,6 +84,15 @@ impl Fleet {
             let limit = buckets.key(*number).and_then(|key| limits.get(&key.limit));
             limit.is_some_and(|limit| budget.follow(limit, now))
         });
+        // A bucket that goes on counting under a limit that is a budget now.
+        for (number, key, bucket) in buckets.iter() {
+            let limit = limits.get(&key.limit);
+            if let Entry::Vacant(new) = self.budgets.entry(number)
+                && let Some(budget) = limit.and_then(|limit| Budget::of(limit, bucket.counts, now))
+            {
+                new.insert(budget);
+            }
+        }
         self.generation += 1;
         self.recompute(now);
     }
@@ -146,7 +156,7 @@ impl Fleet {
         let bucket = self.children.buckets_mut().get_mut(number)?;
         let budget = match self.budgets.entry(number) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Budget::of(limit, now)?),
+            Entry::Vacant(new) => new.insert(Budget::of(limit, Counts::default(), now)?),
         };
         if let Some(told) = bucket.tokens_told.take().filter(|_| young) {
             budget.adopt(told);

@@ -38,20 +38,31 @@ pub struct Allowance {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Own {
     mean: f64,
-    dispersion: Dispersion,
+    /// The last interval's.
+    last: f64,
+    /// How noisy it is from one interval to the next.
+    slow: Dispersion,
+    /// How noisy it is within an interval, from beat to beat: twenty requests every 200 ms are as steady as can be by the
+    /// second, and yet each twenty would look like a surge.
+    quick: Dispersion,
     /// Intervals since the first request, as far as they matter.
     seen: u8,
 }
 
 impl Own {
-    /// One interval, at this rate.
+    /// One interval, at this rate; `within` is the variance of its beats over their mean, where there is one to tell.
     #[must_use]
-    pub fn after(self, rate: f64) -> Self {
+    pub fn after(self, rate: f64, within: Option<f64>) -> Self {
         let seen = self.seen.saturating_add(1);
-        let weight = WEIGHT.max(1.0 / f64::from(seen));
+        let weight = 1.0 / f64::from(seen);
+        // The difference of two counts has twice the variance of one. Measured from the slow mean, a step in demand would
+        // look like noise for half a minute.
+        let change = (rate - self.last) * (rate - self.last) / 2.0;
         Self {
-            mean: self.mean + weight * (rate - self.mean),
-            dispersion: self.dispersion.with(self.mean, rate),
+            mean: self.mean + WEIGHT.max(weight) * (rate - self.mean),
+            last: rate,
+            slow: self.slow.observing(change / self.last.max(1.0), 0.0),
+            quick: within.map_or(self.quick, |within| self.quick.observing(within, weight / 2.0)),
             seen,
         }
     }
@@ -60,13 +71,13 @@ impl Own {
     #[must_use]
     pub fn acknowledged(self, rate: f64) -> Self {
         let risen = rate > self.mean
-            && is_news(self.mean, rate, AT_A_LEAF, self.dispersion.value(), least_units(None));
+            && is_news(self.mean, rate, AT_A_LEAF, self.dispersion().value(), least_units(None));
         Self { mean: if risen { rate } else { self.mean }, ..self }
     }
 
     /// How noisy it is.
     pub fn dispersion(self) -> Dispersion {
-        self.dispersion
+        if self.quick.value() > self.slow.value() { self.quick } else { self.slow }
     }
 
     /// What the node may admit of `limit`, of which `agents` nodes have a part: a multiple of its share, and no less
@@ -78,9 +89,10 @@ impl Own {
         if limit.budget().is_some() || limit.rate.is_ban() || !per_second.is_finite() {
             return None;
         }
-        let share = if self.mean > 0.0 { self.mean * headroom.value() } else { 0.0 };
+        // Where nobody has traffic the headroom is infinite, and nobody has a share of it.
+        let share = if headroom.value().is_finite() { self.mean * headroom.value() } else { 0.0 };
         let rate = (factor * share).max(per_second / f64::from(agents.max(1)));
-        let dispersion = self.dispersion.value();
+        let dispersion = self.dispersion().value();
         let cover = COVER * dispersion;
         if dispersion > BURSTY && cover > rate || !rate.is_finite() {
             return None;
@@ -96,7 +108,7 @@ mod tests {
     use crate::testing::limit;
 
     fn steady(rate: f64) -> Own {
-        (0..60).fold(Own::default(), |own, _| own.after(rate))
+        (0..60).fold(Own::default(), |own, _| own.after(rate, None))
     }
 
     fn allowance(own: Own, headroom: f64) -> Option<Allowance> {
@@ -126,17 +138,26 @@ mod tests {
 
     #[test]
     fn a_surge_that_ends_is_forgotten_within_a_minute() {
-        let own = (0..60).fold(steady(100.0).acknowledged(4000.0), |own, _| own.after(100.0));
+        let own = (0..60).fold(steady(100.0).acknowledged(4000.0), |own, _| own.after(100.0, None));
         assert!(own.mean < 200.0, "{own:?}");
     }
 
     #[test]
+    fn a_step_in_demand_is_no_noise_and_batches_within_a_second_are() {
+        let fallen = (0..20).fold(steady(6000.0), |own, _| own.after(2000.0, None));
+        assert!(fallen.dispersion().value() < 2.0, "{fallen:?}");
+        let batches = (0..20).fold(Own::default(), |own, _| own.after(100.0, Some(15.0)));
+        assert!(batches.dispersion().value() > 10.0, "{batches:?}");
+    }
+
+    #[test]
     fn small_and_bursty_traffic_is_left_alone() {
-        let bursts = (0..200).fold(Own::default(), |own, i| own.after(if i % 4 == 0 { 80.0 } else { 0.0 }));
+        let bursts =
+            (0..200).fold(Own::default(), |own, i| own.after(if i % 4 == 0 { 80.0 } else { 0.0 }, None));
         let own_limit = |amount| bursts.allowance(&limit("checkout", amount), Headroom::OPEN, 10);
         assert_eq!(own_limit(1000), None);
         let guarded = bursts.allowance(&limit("checkout", 100_000), Headroom::new(1.1).unwrap(), 10).unwrap();
-        assert!(guarded.depth >= COVER * bursts.dispersion.value(), "{guarded:?}");
+        assert!(guarded.depth >= COVER * bursts.dispersion().value(), "{guarded:?}");
     }
 
     #[test]

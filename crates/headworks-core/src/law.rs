@@ -65,9 +65,9 @@ impl Demand {
     #[must_use]
     pub fn jump(self, observed: f64, seconds: f64) -> Self {
         match (self.is_noise(observed, seconds), self.settled) {
-            (false, _) => Self { mean: observed, settled: 0, ..self },
+            (false, _) => Self { mean: observed, settled: 0, drift: 0.0, ..self },
             // What follows a jump at once belongs to it: nodes hear of it one after the other.
-            (true, settled) if settled < UNSETTLED => Self { mean: observed, ..self },
+            (true, settled) if settled < UNSETTLED => Self { mean: observed, drift: 0.0, ..self },
             (true, _) => self,
         }
     }

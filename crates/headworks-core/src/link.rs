@@ -164,6 +164,7 @@ impl Link {
             greeting: true,
             said: self.said,
             plan: self.plan,
+            parent: self.parent,
             early: self.early,
             ..Self::default()
         };
@@ -211,6 +212,11 @@ impl Link {
         }
     }
 
+    /// The life of the parent that was last heard.
+    pub fn parent(&self) -> Option<Incarnation> {
+        self.parent
+    }
+
     /// The sequence number of the last report.
     pub fn said(&self) -> u64 {
         self.said
@@ -223,7 +229,7 @@ impl Link {
         self.last_report = now;
         if full {
             self.last_full = now;
-        } else {
+        } else if complete {
             self.early.take(now);
         }
         self.said += 1;

@@ -55,6 +55,8 @@ pub struct Hello {
     pub version: String,
     /// The parent it leaves, if it moves: its demand there moves with it.
     pub previous_parent: Option<String>,
+    /// That parent's life: if it is the one that is greeted, it knows what it has heard already.
+    pub previous_incarnation: Option<Incarnation>,
     /// The limits that it holds already, and need not be sent.
     pub limits: Option<Digest>,
 }

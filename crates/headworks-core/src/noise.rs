@@ -30,8 +30,15 @@ impl Dispersion {
     #[must_use]
     pub fn with(self, expected: f64, seen: f64) -> Self {
         let deviation = seen - expected;
-        let relative = (deviation * deviation / expected.max(1.0)).min(STEP * STEP * self.0);
-        Self((self.0 + WEIGHT * (relative - self.0)).clamp(LEAST, MOST))
+        self.observing(deviation * deviation / expected.max(1.0), WEIGHT)
+    }
+
+    /// With one more observation of this variance over its mean; `weight` is more for the first ones, of which there are
+    /// few.
+    #[must_use]
+    pub fn observing(self, relative: f64, weight: f64) -> Self {
+        let relative = relative.min(STEP * STEP * self.0);
+        Self((self.0 + weight.max(WEIGHT) * (relative - self.0)).clamp(LEAST, MOST))
     }
 
     /// One standard deviation of a count that has this mean.

@@ -82,7 +82,7 @@ impl Readings {
     /// Units since the last report.
     pub(crate) fn since_report(&self, elapsed: Duration, offered: u64) -> (u64, Duration) {
         let (units, window) =
-            (offered - self.reported.offered, elapsed.saturating_sub(self.reported.elapsed));
+            (offered.saturating_sub(self.reported.offered), elapsed.saturating_sub(self.reported.elapsed));
         (units, window)
     }
 
@@ -108,6 +108,45 @@ impl Readings {
             solid: false,
         };
         after_report.chain([since]).map(stretch).filter(|news| news.window >= SHORTEST)
+    }
+}
+
+/// How the counts of an interval fall on its beats.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ByBeat {
+    /// The beat that is being counted, and what came in it so far.
+    beat: u32,
+    units: u64,
+    /// The squares of what came in those before it, added up.
+    squares: f64,
+    began: u32,
+}
+
+impl ByBeat {
+    /// More was counted.
+    pub(crate) fn count(&mut self, beats: &Beats, more: u64) {
+        if self.beat != beats.newest {
+            self.close();
+            self.beat = beats.newest;
+        }
+        self.units += more;
+    }
+
+    /// The interval is over, in which `total` units came: the variance of its beats over their mean. `None` if it had too
+    /// few beats or units to tell.
+    pub(crate) fn variance(&mut self, beats: &Beats, total: f64) -> Option<f64> {
+        const FEWEST: u32 = 10;
+        self.close();
+        let squares = std::mem::take(&mut self.squares);
+        let passed = beats.newest.wrapping_sub(std::mem::replace(&mut self.began, beats.newest));
+        let enough = (FEWEST..1000).contains(&passed) && total >= 1.0;
+        enough.then(|| (squares / total - total / f64::from(passed)).max(0.0))
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "no beat counts 2^53 units")]
+    fn close(&mut self) {
+        let units = std::mem::take(&mut self.units) as f64;
+        self.squares += units * units;
     }
 }
 
@@ -154,6 +193,20 @@ mod tests {
             let seen = windows(&read, &beats, beat * 50, offered);
             assert_eq!(windows(&skipped, &beats, beat * 50, offered), seen);
         }
+    }
+
+    #[test]
+    fn tells_batches_from_an_even_stream() {
+        let variance = |in_beat: fn(u32) -> u64| {
+            let (mut beats, mut by_beat) = (Beats::default(), ByBeat::default());
+            for beat in 1..=20_u32 {
+                beats.read(beat * 50 * MS);
+                by_beat.count(&beats, in_beat(beat));
+            }
+            by_beat.variance(&beats, 100.0).unwrap()
+        };
+        assert!(variance(|_| 5) < 0.1);
+        assert!((variance(|beat| if beat % 4 == 0 { 20 } else { 0 }) - 15.0).abs() < 0.1);
     }
 
     #[test]

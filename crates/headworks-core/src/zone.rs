@@ -7,7 +7,7 @@ use crate::agent::Identity;
 use crate::bucket::Counts;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::ladder::PlanState;
-use crate::limits::LimitSet;
+use crate::limits::{Limit, LimitSet};
 use crate::link::{Due, HeldPlan, Link, NameRoom};
 use crate::message::{BucketNumber, BucketRef, Hello, Plan, PlanEntry, Report, ReportEntry, Tier};
 use crate::node::Node;
@@ -32,17 +32,21 @@ struct Wanted {
     tokens: Option<f64>,
     /// What the children had been charged by then.
     charged: u64,
+    at: Moment,
 }
 
 impl Wanted {
-    fn of(entry: PlanEntry, counts: Counts) -> Self {
-        Self { headroom: entry.headroom, tokens: entry.tokens, charged: counts.charged() }
+    fn of(entry: PlanEntry, counts: Counts, at: Moment) -> Self {
+        Self { headroom: entry.headroom, tokens: entry.tokens, charged: counts.charged(), at }
     }
 
-    /// The tokens of a budget by now: those of the plan, less what was admitted since.
+    /// The tokens of a budget by now: those of the plan, with what came since, less what was admitted since.
     #[allow(clippy::cast_precision_loss, reason = "no budget is above 2^53 units")]
-    fn tokens(self, counts: Counts) -> Option<f64> {
-        self.tokens.map(|tokens| tokens - counts.charged().saturating_sub(self.charged) as f64)
+    fn tokens(self, counts: Counts, limit: Option<&Limit>, now: Moment) -> Option<f64> {
+        let (limit, tokens) = (limit?, self.tokens?);
+        let refill = limit.rate.per_second() * now.since(self.at).as_secs_f64();
+        let spent = counts.charged().saturating_sub(self.charged) as f64;
+        Some((tokens + refill - spent).min(limit.budget()? as f64))
     }
 }
 
@@ -103,8 +107,10 @@ impl Zone {
     /// What to say to a controller first.
     pub fn hello(&self, parent: ParentIndex) -> Hello {
         let known = &self.parents[parent];
-        let previous = known.was_attached.then(|| format!("controller-{parent}"));
-        self.identity.hello(Tier::Aggregator, previous, known.limits.as_deref())
+        // Whichever controller it was: one has been told what was counted so far.
+        let reported = self.parents.iter().any(|parent| parent.was_attached);
+        let previous = reported.then(|| format!("controller-{parent}"));
+        self.identity.hello(Tier::Aggregator, previous, known.link.parent(), known.limits.as_deref())
     }
 
     /// The stream to a controller is open.
@@ -126,10 +132,20 @@ impl Zone {
     }
 
     /// A bucket that is new here may have a headroom already: another agent held it before.
-    fn pass_on(&mut self, number: BucketNumber) {
+    fn pass_on(&mut self, number: BucketNumber, now: Moment) {
         let Some(wanted) = self.wanted(number) else { return };
-        let counts = self.children.buckets().get(number).map(|bucket| bucket.counts).unwrap_or_default();
-        self.children.set_headroom(number, Some(wanted.headroom), wanted.tokens(counts));
+        let buckets = self.children.buckets();
+        let (Some(key), Some(bucket)) = (buckets.key(number), buckets.get(number)) else { return };
+        let limit = self.limits.get(&key.limit).map(|limit| &**limit);
+        let tokens = wanted.tokens(bucket.counts, limit, now);
+        self.children.set_headroom(number, Some(wanted.headroom), tokens);
+    }
+
+    /// A controller that is greeted hears what is left of budgets by now.
+    fn refresh_tokens(&mut self, now: Moment) {
+        let budgets = self.children.buckets().iter().filter(|(.., bucket)| bucket.tokens.is_some());
+        let numbers: Vec<BucketNumber> = budgets.map(|(number, ..)| number).collect();
+        numbers.into_iter().for_each(|number| self.pass_on(number, now));
     }
 
     fn wanted(&self, number: BucketNumber) -> Option<Wanted> {
@@ -164,6 +180,9 @@ impl Zone {
     fn has_news(&self, parent: &Parent, number: BucketNumber) -> bool {
         let demand = self.children.buckets().get(number).map_or(0.0, |bucket| bucket.demand);
         let said = parent.said.get(&number).map_or(0.0, |said| said.demand);
+        if (demand - said).abs() < 1.0 {
+            return false;
+        }
         let noise = self.noise.get(&number).copied().unwrap_or_default();
         let key = self.children.buckets().key(number);
         let limit = key.and_then(|key| self.limits.get(&key.limit));
@@ -204,14 +223,14 @@ impl Zone {
         for entry in plan.shared.iter().chain(&plan.private) {
             if let Some(local) = known.link.local(entry.bucket) {
                 let counts = self.children.buckets().get(local).map(|bucket| bucket.counts);
-                known.wanted.insert(local, Wanted::of(*entry, counts.unwrap_or_default()));
+                known.wanted.insert(local, Wanted::of(*entry, counts.unwrap_or_default(), now));
                 changed.push(local);
             }
         }
         if self.choose(now) == Some(parent) {
             self.adopt_limits_of(parent);
             for local in changed {
-                self.pass_on(local);
+                self.pass_on(local, now);
             }
             self.answer_those_heard(parent);
         }
@@ -229,7 +248,7 @@ impl Zone {
         };
         if chosen != self.obeyed {
             self.obeyed = chosen;
-            self.turn_to_obeyed();
+            self.turn_to_obeyed(now);
         }
         chosen
     }
@@ -247,12 +266,15 @@ impl Zone {
         a.aggregators > b.aggregators || a.aggregators == b.aggregators && a.demand > 1.1 * b.demand
     }
 
-    fn turn_to_obeyed(&mut self) {
+    fn turn_to_obeyed(&mut self, now: Moment) {
         let Some(parent) = self.obeyed else { return };
+        // Each controller numbers our reports by itself.
+        let next = self.parents[parent].link.said() + 1;
+        self.unanswered.values_mut().for_each(|unanswered| unanswered.ours = next);
         self.adopt_limits_of(parent);
         let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
         for number in numbers {
-            self.pass_on(number);
+            self.pass_on(number, now);
         }
     }
 
@@ -296,6 +318,9 @@ impl Zone {
 
     /// All that changed since the last full report. Also what an aggregator sends before it leaves.
     pub fn full_report(&mut self, parent: ParentIndex, now: Moment) -> Report {
+        if self.parents[parent].link.is_greeting() {
+            self.refresh_tokens(now);
+        }
         self.build_report(parent, now, true)
     }
 
@@ -367,7 +392,7 @@ impl Node for Zone {
     fn report(&mut self, child: ChildId, report: &Report, now: Moment) -> Received {
         let received = self.children.report(child, report, now);
         for number in &received.touched {
-            self.pass_on(*number);
+            self.pass_on(*number, now);
         }
         self.answer_when_heard(child, report, &received.touched);
         received

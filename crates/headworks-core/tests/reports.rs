@@ -77,3 +77,96 @@ proptest! {
         prop_assert!((bucket.demand - 140.0).abs() < 1.0, "{} of 140/s", bucket.demand);
     }
 }
+
+/// An agent that has counted, and what a parent counts of it.
+struct Traveller {
+    agent: Agent,
+    number: headworks_core::message::BucketNumber,
+    offered: u64,
+    now: Moment,
+}
+
+impl Traveller {
+    fn new() -> Self {
+        let mut agent = Agent::new(identity("agent", 2), HOLD, Moment::default());
+        let number = agent.open(&BucketKey::whole("all".into()), Moment::default()).unwrap();
+        Self { agent, number, offered: 0, now: Moment::default() }
+    }
+
+    /// Attaches to a parent, and tells it of this many more units.
+    fn visits(&mut self, parent: &mut Fleet, name: &str, units: u64) {
+        let child = parent.attach(self.agent.hello(), self.now).child;
+        self.agent.attached(name.to_owned());
+        self.agent.plan(parent.plan_for(child, self.now).unwrap(), self.now);
+        self.tells(parent, child, 0);
+        self.tells(parent, child, units);
+        parent.detach(child, self.now);
+        self.agent.detached();
+    }
+
+    fn tells(&mut self, parent: &mut Fleet, child: headworks_core::children::ChildId, units: u64) {
+        self.now = self.now + Duration::from_secs(1);
+        self.offered += units;
+        self.agent.count(self.number, Counts { offered: self.offered, ..Counts::default() }, self.now);
+        let report = self.agent.full_report(self.now);
+        parent.report(child, &report, self.now);
+    }
+}
+
+fn controller(life: u64) -> Fleet {
+    let limits = Arc::new(parse("limits: [{name: all, rate: 6000/hour}]").unwrap());
+    Fleet::new(&identity("controller", life), limits, HOLD, Moment::default())
+}
+
+fn counted(fleet: &Fleet) -> u64 {
+    fleet.children().buckets().iter().map(|(.., bucket)| bucket.counts.offered).sum()
+}
+
+#[test]
+fn what_a_child_told_another_parent_is_not_counted_again() {
+    let (mut one, mut other, mut agent) = (controller(11), controller(12), Traveller::new());
+    agent.visits(&mut one, "one", 1000);
+    agent.visits(&mut other, "other", 4000);
+    agent.visits(&mut one, "one", 7);
+    assert_eq!((counted(&one), counted(&other)), (1007, 4000));
+}
+
+#[test]
+fn a_child_that_comes_back_goes_on_where_it_was() {
+    let (mut one, mut agent) = (controller(11), Traveller::new());
+    agent.visits(&mut one, "one", 1000);
+    agent.offered += 50;
+    agent.visits(&mut one, "one", 7);
+    assert_eq!(counted(&one), 1057);
+}
+
+#[test]
+fn a_child_on_a_second_stream_counts_once() {
+    let (mut fleet, mut agent) = (controller(11), Traveller::new());
+    let first = fleet.attach(agent.agent.hello(), agent.now).child;
+    agent.agent.attached("one".to_owned());
+    agent.agent.plan(fleet.plan_for(first, agent.now).unwrap(), agent.now);
+    agent.tells(&mut fleet, first, 100);
+    agent.tells(&mut fleet, first, 100);
+    // The first stream broke, and only the child knows.
+    let second = fleet.attach(agent.agent.hello(), agent.now);
+    assert!(!second.twin);
+    agent.agent.attached("one".to_owned());
+    agent.tells(&mut fleet, second.child, 100);
+    agent.tells(&mut fleet, second.child, 100);
+    let (.., bucket) = fleet.children().buckets().iter().next().unwrap();
+    assert_eq!(bucket.counts.offered, 400);
+    assert!((bucket.demand - 100.0).abs() < 1.0, "{}", bucket.demand);
+}
+
+#[test]
+fn a_limit_that_becomes_a_budget_owes_nothing_for_what_was_before() {
+    let told = told(&[50; 200]);
+    let mut fleet = told.fleet;
+    for (now, report) in &told.reports {
+        fleet.report(told.child, report, *now);
+    }
+    fleet.install(Arc::new(parse("limits: [{name: all, rate: 1000000/hour}]").unwrap()), told.end);
+    let (.., bucket) = fleet.children().buckets().iter().next().unwrap();
+    assert!(bucket.headroom.unwrap().value() > 1.0, "{:?}", bucket.headroom);
+}

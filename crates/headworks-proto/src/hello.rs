@@ -17,6 +17,7 @@ pub(crate) fn encode(hello: &Hello) -> wire::Hello {
         region: hello.region.clone(),
         version: hello.version.clone(),
         previous_parent: hello.previous_parent.clone().unwrap_or_default(),
+        previous_incarnation: hello.previous_incarnation.map_or(0, |incarnation| incarnation.0),
         limits_digest: hello.limits.map(|digest| digest.0.to_vec()).unwrap_or_default(),
     }
 }
@@ -49,6 +50,7 @@ pub(crate) fn decode(hello: wire::Hello) -> Result<Hello, WireError> {
         zone: bounded("hello.zone", hello.zone)?,
         region: bounded("hello.region", hello.region)?,
         version: bounded("hello.version", hello.version)?,
+        previous_incarnation: Some(Incarnation(hello.previous_incarnation)).filter(|life| life.0 != 0),
         previous_parent: Some(bounded("hello.previous_parent", hello.previous_parent)?)
             .filter(|parent| !parent.is_empty()),
         limits: digest("hello.limits_digest", &hello.limits_digest)?,

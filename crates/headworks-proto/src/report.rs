@@ -10,6 +10,10 @@ use crate::{MAX_BUCKETS_PER_REPORT, WireError, bucket, wire};
 
 /// Counts above this are no counts: at a billion a second they take a century.
 const MOST_COUNTED: u64 = 1 << 62;
+/// Rates above this, in units a second, are no rates: one such term in a sum would wipe out all others.
+const MOST_RATE: f64 = 1e12;
+/// News of a shorter stretch is no news: nobody looks that often.
+const SHORTEST_NEWS: Duration = Duration::from_millis(10);
 
 pub(crate) fn encode(report: &Report) -> wire::Report {
     let mut wire = wire::Report {
@@ -131,6 +135,11 @@ fn columns_of(
     Ok(entries)
 }
 
+#[allow(clippy::cast_precision_loss, reason = "compared with a bound that is far below")]
+fn is_sound(news: News) -> bool {
+    news.window >= SHORTEST_NEWS && news.units as f64 / news.window.as_secs_f64() <= MOST_RATE
+}
+
 /// The entry of a bucket; `None` if it makes no sense.
 fn row(bucket: BucketRef, entries: &wire::Entries, index: usize) -> Option<ReportEntry> {
     let count = |column: &[u64]| column.get(index).copied().unwrap_or(0);
@@ -153,9 +162,9 @@ fn row(bucket: BucketRef, entries: &wire::Entries, index: usize) -> Option<Repor
         && counts.dropped <= counts.offered
         && counts.would_drop <= counts.offered
         && counts.refused_later <= counts.offered
-        && news.is_none_or(|news| news.units <= counts.offered)
+        && news.is_none_or(|news| is_sound(news) && news.units <= counts.offered)
         && tokens.is_none_or(f64::is_finite)
-        && demand.is_none_or(|demand| (0.0..f64::INFINITY).contains(&demand))
+        && demand.is_none_or(|demand| (0.0..=MOST_RATE).contains(&demand))
         && in_force.is_none_or(|headroom| headroom >= 0.0);
     sound.then(|| ReportEntry {
         bucket,

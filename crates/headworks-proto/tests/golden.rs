@@ -30,6 +30,7 @@ fn hello() -> Hello {
         region: "eu-1".into(),
         version: "0.1.0".into(),
         previous_parent: Some("aggregator-2".into()),
+        previous_incarnation: None,
         limits: Some(Digest(*b"0123456789abcdef")),
     }
 }
@@ -101,7 +102,12 @@ fn report_of_news() -> Report {
         agents: 1,
         entries: vec![
             ReportEntry { demand: Some(450.0), news: news(90, 200_000), ..of_host },
-            ReportEntry { news: news(0, 1), in_force: Headroom::new(0.5), tokens: Some(-7.25), ..of_three },
+            ReportEntry {
+                news: news(0, 10_000),
+                in_force: Headroom::new(0.5),
+                tokens: Some(-7.25),
+                ..of_three
+            },
             counted(numbered(300), 12, 0, 0),
         ],
     }

@@ -82,6 +82,19 @@ fn an_entry_with_tokens_that_are_no_number_of_units_is_refused_by_itself() {
 }
 
 #[test]
+fn rates_that_would_wipe_out_all_others_in_a_sum_are_refused_by_themselves() {
+    assert_eq!(remaining(|columns| columns.news_micros[1] = 10_000), [1, 2, 3]);
+    assert_eq!(remaining(|columns| columns.news_micros[1] = 9_999), [1, 3]);
+    let huge = |columns: &mut wire::Entries| {
+        (columns.offered[1], columns.news_units[1]) = (1 << 61, 1 << 60);
+    };
+    assert_eq!(remaining(huge), [1, 3]);
+    let demand = |rate| move |columns: &mut wire::Entries| columns.demand = vec![1.0, rate, 1.0];
+    assert_eq!(remaining(demand(1e12)), [1, 2, 3]);
+    assert_eq!(remaining(demand(1.1e12)), [1, 3]);
+}
+
+#[test]
 fn a_window_of_nothing_means_that_there_is_no_news() {
     let mut report = three();
     let columns = report.numbered_counts.as_mut().unwrap();

@@ -55,6 +55,7 @@ fn hello() -> impl Strategy<Value = Hello> {
             zone,
             region,
             version,
+            previous_incarnation: previous_parent.as_ref().map(|_| Incarnation(7)),
             previous_parent,
             limits,
         },
@@ -73,10 +74,11 @@ fn counts() -> impl Strategy<Value = Counts> {
     )
 }
 
-/// News of a bucket in which `offered` was counted: a window travels in whole microseconds, and none of them is empty.
+/// News of a bucket in which `offered` was counted: a window travels in whole microseconds, none is shorter than ten
+/// milliseconds, and no rate is above a million million.
 fn news(offered: u64) -> impl Strategy<Value = Option<News>> {
-    let micros = prop_oneof![1..10_000_000_u64, 1..=u64::MAX];
-    let news = (0..=offered, micros.prop_map(Duration::from_micros), any::<bool>());
+    let micros = prop_oneof![10_000..10_000_000_u64, 10_000..=u64::MAX];
+    let news = (0..=offered.min(1_000_000_000), micros.prop_map(Duration::from_micros), any::<bool>());
     option::of(news.prop_map(|(units, window, solid)| News { units, window, solid }))
 }
 
@@ -85,7 +87,7 @@ fn tokens() -> impl Strategy<Value = Option<f64>> {
 }
 
 fn entry(bucket: impl Strategy<Value = BucketRef>) -> impl Strategy<Value = ReportEntry> {
-    let demand = option::of(prop_oneof![Just(0.0), 0.0..1e9, 0.0..f64::MAX]);
+    let demand = option::of(prop_oneof![Just(0.0), 0.0..1e9, 0.0..=1e12]);
     let counts = counts().prop_flat_map(|counts| (Just(counts), news(counts.offered)));
     (bucket, counts, demand, option::of(headroom()), tokens()).prop_map(
         |(bucket, (counts, news), demand, in_force, tokens)| ReportEntry {

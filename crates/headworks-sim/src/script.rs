@@ -69,6 +69,8 @@ pub(crate) enum Arrivals {
     Poisson,
     /// As regular as a clock.
     Even,
+    /// `arrivals pulses 20`: the same, so many at once.
+    Pulses(f64),
     /// In batches of this mean size, which follow each other as independent events.
     Batches(f64),
 }

@@ -48,7 +48,12 @@ impl Allowance {
             return true;
         }
         let cost = i64::try_from(cost).unwrap_or(i64::MAX / UNIT).saturating_mul(UNIT);
-        self.take_what_is_there(cost) || self.refill(now()) && self.take_what_is_there(cost)
+        if self.take_what_is_there(cost) {
+            return true;
+        }
+        // Whoever refilled it, there may be enough now.
+        self.refill(now());
+        self.take_what_is_there(cost)
     }
 
     /// A request that costs more than is ever saved up passes when all is there, and leaves a debt.
@@ -61,20 +66,21 @@ impl Allowance {
         false
     }
 
-    /// Brings in what elapsed time gives; false if that is nothing, or another thread does it.
+    /// Brings in what elapsed time gives, unless that is nothing or another thread does it.
     #[cold]
-    fn refill(&self, now: Moment) -> bool {
+    fn refill(&self, now: Moment) {
         let (before, now) = (self.refilled.load(Relaxed), nanos(now));
         #[allow(clippy::cast_precision_loss, reason = "time between two refills")]
         let elapsed = now.saturating_sub(before) as f64;
         let refill = elapsed * f64::from_bits(self.rate.load(Relaxed));
         if refill < LEAST_REFILL || self.refilled.compare_exchange(before, now, Relaxed, Relaxed).is_err() {
-            return false;
+            return;
         }
         let room = self.depth.load(Relaxed) - self.tokens.load(Relaxed);
         #[allow(clippy::cast_possible_truncation, reason = "saturates, and there is never more than room")]
         self.tokens.fetch_add((refill as i64).min(room), Relaxed);
-        true
+        // Room that another thread's attempt made for a moment is none.
+        self.tokens.fetch_min(self.depth.load(Relaxed), Relaxed);
     }
 }
 

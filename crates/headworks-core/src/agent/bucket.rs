@@ -9,7 +9,7 @@ use crate::guard::{Allowance, Own};
 use crate::limits::Limit;
 use crate::message::News;
 use crate::meter::Meter;
-use crate::readings::{Beats, Readings};
+use crate::readings::{Beats, ByBeat, Readings};
 use crate::significance::{AT_A_LEAF, deviations, is_news, least_units};
 use crate::units::Headroom;
 
@@ -26,6 +26,7 @@ pub(super) struct Bucket {
     by_last_full: u64,
     meter: Meter,
     readings: Readings,
+    beat: ByBeat,
     own: Own,
     /// Thin news was told since the last full report: more of it would say nothing new.
     told_thin: bool,
@@ -87,13 +88,15 @@ impl Bucket {
 
     /// A full report is due: what was counted since the last one is the node's own demand. The highest rate that is
     /// expected of the bucket from now on, in units a second.
-    pub(super) fn interval_passed(&mut self, interval: Duration) -> f64 {
-        let counted = self.counts.offered - std::mem::replace(&mut self.by_last_full, self.counts.offered);
+    pub(super) fn interval_passed(&mut self, beats: &Beats, interval: Duration) -> f64 {
+        let before = std::mem::replace(&mut self.by_last_full, self.counts.offered);
+        let counted = self.counts.offered.saturating_sub(before);
+        let within = self.beat.variance(beats, units(counted));
         if interval.is_zero() {
             return self.meter.rate();
         }
         let rate = units(counted) / interval.as_secs_f64();
-        self.own = self.own.after(rate);
+        self.own = self.own.after(rate, within);
         rate.max(self.meter.rate())
     }
 
@@ -119,6 +122,7 @@ impl Bucket {
             self.meter.rest(began, before);
             self.readings.reported(began, before);
         }
+        self.beat.count(beats, counts.offered.saturating_sub(before));
         self.readings.read(beats, counts.offered);
         self.moved |= counts != self.counts;
         self.counts = counts;

@@ -37,7 +37,8 @@ pub struct Child {
     /// It has not reported for so long that its demand no longer counts.
     pub silent: bool,
     pub(super) held: NumberMap<BucketNumber, Held>,
-    pub(super) unnamed: Vec<BucketNumber>,
+    /// It named buckets, and waits for their numbers.
+    pub(super) unnamed: bool,
     pub(super) names: HashSet<BucketNumber>,
     pub(super) limits: Option<Digest>,
     pub(super) told: u64,
@@ -74,7 +75,7 @@ impl Child {
             last_report: now,
             silent: false,
             held: NumberMap::default(),
-            unnamed: Vec::new(),
+            unnamed: false,
             names: HashSet::new(),
             told: 0,
             plans_sent: 0,
@@ -116,8 +117,16 @@ impl Child {
 
     /// Closes a report.
     pub(super) fn finish(&mut self, report: &Report) {
-        self.greeted = true;
-        self.waits |= report.entries.iter().any(|entry| entry.news.is_some());
+        // A greeting that had no room for all names goes on in the next report.
+        self.greeted |= report.full;
+        self.waits |= !report.full || report.entries.iter().any(|entry| entry.news.is_some());
+    }
+
+    /// News of a bucket, beside what is known of it.
+    #[allow(clippy::cast_precision_loss, reason = "no window counts 2^53 units")]
+    pub(super) fn told(&self, number: BucketNumber, elapsed: Duration, offered: u64, news: News) -> Told {
+        let expected = self.held.get(&number).map_or(0.0, Held::demand) * news.window.as_secs_f64();
+        Told { elapsed, offered, news, rises: news.units as f64 > expected }
     }
 
     /// The number of its last report.
@@ -148,6 +157,8 @@ pub(super) struct Told {
     pub(super) elapsed: Duration,
     pub(super) offered: u64,
     pub(super) news: News,
+    /// Whether demand rose, by what is known of it.
+    pub(super) rises: bool,
 }
 
 impl Held {

@@ -35,7 +35,7 @@ impl Children {
     pub fn has_news_for(&self, id: ChildId) -> bool {
         self.children.get(&id).is_some_and(|child| {
             let answer = child.waits && child.answered >= child.heard();
-            answer || child.told < self.revision || !child.unnamed.is_empty()
+            answer || child.told < self.revision || child.unnamed
         })
     }
 
@@ -52,7 +52,7 @@ impl Children {
         let (mut shared, mut private) = (Vec::new(), Vec::new());
         let told = child.told;
         let (mut room, mut complete) = (NameRoom::default(), true);
-        let news = told < self.revision || !child.unnamed.is_empty();
+        let news = told < self.revision || child.unnamed;
         let others = child.held.keys().filter(|number| !self.whole.contains(number));
         for number in self.whole.iter().chain(others).copied().take_while(|_| news) {
             let (Some(key), Some(bucket)) = (self.buckets.key(number), self.buckets.get(number)) else {
@@ -75,7 +75,7 @@ impl Children {
             }
         }
         if complete {
-            child.unnamed.clear();
+            child.unnamed = false;
         }
         child.told = self.revision;
         child.waits &= child.answered < child.heard();

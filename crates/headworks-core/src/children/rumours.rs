@@ -44,12 +44,13 @@ impl Rumours {
         let rumours = self.0.entry(number).or_default();
         rumours.retain(|rumour| now.since(rumour.at) <= WITHIN && rumour.child != child);
         rumours.push(Rumour { child, told, at: now, believed: false });
-        let tellers = u32::try_from(rumours.len()).unwrap_or(u32::MAX);
+        let alike = rumours.iter().filter(|rumour| rumour.told.rises == told.rises).count();
+        let tellers = u32::try_from(alike).unwrap_or(u32::MAX);
         let needed = if holders <= FEW { 1 } else { holders.div_ceil(PART).max(2) };
         let all = tellers >= needed;
         let mut believed = Vec::new();
         for rumour in rumours.iter_mut().filter(|rumour| !rumour.believed) {
-            if all || rumour.told.news.solid {
+            if all && rumour.told.rises == told.rises || rumour.told.news.solid {
                 rumour.believed = true;
                 believed.push((rumour.child, rumour.told));
             }

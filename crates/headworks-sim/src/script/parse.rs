@@ -174,6 +174,7 @@ impl Reader {
             ["controllers", n] => script.controllers = count(n, MOST_CONTROLLERS)?,
             ["arrivals", "poisson"] => script.arrivals = Arrivals::Poisson,
             ["arrivals", "even"] => script.arrivals = Arrivals::Even,
+            ["arrivals", "pulses", size] => script.arrivals = Arrivals::Pulses(amount(size, 1.0)?),
             ["arrivals", "batches", mean] => script.arrivals = Arrivals::Batches(amount(mean, 1.0)?),
             ["zipf", exponent] => script.zipf = amount(exponent, 0.0)?,
             ["retry", part, "after", after, "at", "most", times] => {

@@ -70,6 +70,12 @@ impl Load {
                 part.due[stream] -= whole;
                 round(whole)
             }
+            Arrivals::Pulses(size) => {
+                part.due[stream] += mean / size;
+                let whole = part.due[stream].floor();
+                part.due[stream] -= whole;
+                round(whole * size)
+            }
             Arrivals::Batches(size) => (0..chance.poisson(mean / size)).map(|_| chance.batch(size)).sum(),
         }
     }

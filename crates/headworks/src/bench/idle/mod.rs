@@ -39,7 +39,7 @@ pub(crate) async fn idle(args: &IdleArgs) -> Result<(), Failure> {
     if !cfg!(target_os = "linux") {
         return Err(Failure::Failed("bench idle reads /proc as Linux has it: run it on Linux".to_owned()));
     }
-    check_open_files(args.agents)?;
+    check_open_files(args.agents, usage::most_open_files()?)?;
     let stop = shutdown::on_signal()?;
     // Dropping what runs ends its agents, kills its processes and removes its folder.
     let measured = stop.run_until_cancelled(measure(args)).await;
@@ -51,9 +51,9 @@ pub(crate) async fn idle(args: &IdleArgs) -> Result<(), Failure> {
 }
 
 /// An error if agents need more open files than a process may have; nothing is raised unasked.
-fn check_open_files(agents: u32) -> Result<(), Failure> {
+fn check_open_files(agents: u32, most: Option<u64>) -> Result<(), Failure> {
     let needed = u64::from(agents) + OTHER_FILES;
-    match usage::most_open_files()? {
+    match most {
         Some(most) if most < needed => Err(Failure::Failed(format!(
             "{agents} agents need {needed} open files in a process, and this shell allows {most}: \
              run `ulimit -n {needed}` first, or give fewer --agents"
@@ -98,4 +98,21 @@ async fn stands(parents: &mut Parents, crowd: &Crowd) -> Result<bool, Failure> {
 /// What aggregator and controller have used.
 fn usages(parents: &Parents) -> Result<[Usage; 2], Failure> {
     Ok([Usage::of(parents.aggregators[0].node.pid())?, Usage::of(parents.controller.node.pid())?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_open_files_are_named_with_what_to_do() {
+        let error = check_open_files(1000, Some(1063)).unwrap_err().to_string();
+        assert!(error.contains("allows 1063") && error.contains("ulimit -n 1064"), "{error}");
+        assert!(check_open_files(1000, Some(1064)).is_ok() && check_open_files(1000, None).is_ok());
+    }
+
+    #[test]
+    fn its_limits_are_sound() {
+        assert_eq!(headworks_core::limits::parse(LIMITS).map_or(0, |limits| limits.limits().len()), 2);
+    }
 }
