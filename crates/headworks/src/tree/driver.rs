@@ -1,6 +1,7 @@
 //! The thread that owns a parent's state.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use headworks_core::message::{Hello, Report};
 use headworks_core::node::Node;
 use headworks_core::units::Moment;
 use headworks_proto::wire;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -112,19 +114,32 @@ impl<S: Seat> Driver<S> {
         flush.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             tokio::select! {
-                input = inputs.recv() => match input {
-                    None => return,
-                    Some(Input::Leave(done)) => {
-                        self.seat.leave(self.clock.now());
-                        let _ = done.send(());
-                        return;
-                    }
-                    Some(input) => self.take(input),
-                },
                 _ = tick.tick() => self.tick(),
-                _ = flush.tick() => self.flush(),
+                // What arrives has no effect before the next flush: taken then, a thousand reports wake this thread
+                // fifty times, and not a thousand times.
+                _ = flush.tick() => match self.take_all(&mut inputs) {
+                    ControlFlow::Break(()) => return,
+                    ControlFlow::Continue(()) => self.flush(),
+                },
             }
         }
+    }
+
+    /// Takes what has arrived, a boxful at most: the clock goes on while it does.
+    fn take_all(&mut self, inputs: &mut mpsc::Receiver<Input<S>>) -> ControlFlow<()> {
+        for _ in 0..INBOX {
+            match inputs.try_recv() {
+                Ok(Input::Leave(done)) => {
+                    self.seat.leave(self.clock.now());
+                    let _ = done.send(());
+                    return ControlFlow::Break(());
+                }
+                Ok(input) => self.take(input),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return ControlFlow::Break(()),
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     fn take(&mut self, input: Input<S>) {
