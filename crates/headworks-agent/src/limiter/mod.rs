@@ -1,7 +1,8 @@
 //! The hot path: from the attributes of a request to a verdict.
 //!
 //! A decision reads the snapshot of the rules, finds the record of each bucket it meets, and touches that record's
-//! atomics. It takes no lock, makes no call and reads no clock; only the first request of a bucket allocates.
+//! atomics. It takes no lock and makes no call; only the first request of a bucket allocates, and only one that finds an
+//! allowance spent reads the clock.
 
 mod allowance;
 mod buckets;
