@@ -26,6 +26,12 @@ use bucket::Bucket;
 /// Most buckets of one agent, over all limits; each limit has its own `max_buckets` besides.
 const MOST_BUCKETS: usize = 1_000_000;
 
+/// Time between the reports of an agent at rest: a little under two intervals, so that its parent, which gives up on it
+/// after three, misses none.
+const RESTING: Duration = Duration::from_millis(1900);
+/// Empty reports after which an agent is at rest.
+const AT_REST_AFTER: u8 = 10;
+
 /// Who a node is; the same for its whole life.
 #[derive(Clone, Debug)]
 pub struct Identity {
@@ -106,6 +112,8 @@ pub struct Agent {
     parent: Option<String>,
     /// The child's own time at its last full report.
     last_full: Duration,
+    /// Full reports without anything to tell, in a row.
+    empty: u8,
     beats: Beats,
     /// Units of all buckets since the last full report, and the highest rate of one as of then.
     counted: u64,
@@ -130,6 +138,7 @@ impl Agent {
             link: Link::of_leaf(),
             parent: None,
             last_full: Duration::ZERO,
+            empty: 0,
             beats: Beats::default(),
             counted: 0,
             busiest: 0.0,
@@ -293,9 +302,21 @@ impl Agent {
         self.beats.read(now.since(self.born));
         match self.link.due(now) {
             Due::No => None,
+            Due::Full if self.goes_on_resting(now) => None,
             Due::Full => Some(self.full_report(now)),
             Due::IfNews => self.early_report(now),
         }
+    }
+
+    fn rests(&self) -> bool {
+        self.empty >= AT_REST_AFTER
+    }
+
+    /// Whether nothing was counted for so long that every other report is enough to be known alive: a fleet at rest costs
+    /// half.
+    fn goes_on_resting(&self, now: Moment) -> bool {
+        let quiet = now.since(self.born).saturating_sub(self.last_full);
+        self.rests() && self.counted == 0 && quiet < RESTING && !self.link.is_greeting()
     }
 
     /// All that was counted since the last full report. Also what an agent sends before it leaves.
@@ -349,7 +370,8 @@ impl Agent {
                 complete = false;
                 continue;
             }
-            let demand = named.then(|| bucket.rate_so_far(elapsed));
+            // Nor can it see when the first request came after a rest in which it was told less often.
+            let demand = (named || full && self.empty >= AT_REST_AFTER).then(|| bucket.rate_so_far(elapsed));
             bucket.tell(elapsed, news, full, sequence);
             entries.push(ReportEntry {
                 bucket: reference,
@@ -360,6 +382,7 @@ impl Agent {
                 tokens: bucket.tokens.filter(|_| greeting),
             });
         }
+        self.empty = if full && complete && entries.is_empty() { self.empty.saturating_add(1) } else { 0 };
         // A report that had to leave something out must not say that it is idle.
         let full = full && complete;
         Report { sequence: self.link.say(now, full, complete), elapsed, full, agents: 1, entries }

@@ -170,3 +170,29 @@ fn a_limit_that_becomes_a_budget_owes_nothing_for_what_was_before() {
     let (.., bucket) = fleet.children().buckets().iter().next().unwrap();
     assert!(bucket.headroom.unwrap().value() > 1.0, "{:?}", bucket.headroom);
 }
+
+#[test]
+fn an_agent_at_rest_reports_every_other_interval_and_speaks_up_at_once_when_it_counts_again() {
+    let (mut fleet, mut agent) = (controller(11), Traveller::new());
+    let child = fleet.attach(agent.agent.hello(), agent.now).child;
+    agent.agent.attached("one".to_owned());
+    agent.agent.plan(fleet.plan_for(child, agent.now).unwrap(), agent.now);
+    let beats = |agent: &mut Traveller, beats: u32, units: u64| {
+        let said = (0..beats).filter(|_| {
+            agent.now = agent.now + Duration::from_millis(50);
+            agent.offered += units;
+            agent.agent.count(
+                agent.number,
+                Counts { offered: agent.offered, ..Counts::default() },
+                agent.now,
+            );
+            agent.agent.report(agent.now).is_some()
+        });
+        said.count()
+    };
+    assert_eq!(beats(&mut agent, 200, 0), 10);
+    beats(&mut agent, 40, 0);
+    assert_eq!(beats(&mut agent, 380, 0), 10);
+    assert!(beats(&mut agent, 20, 1) >= 1);
+    assert!(beats(&mut agent, 20, 1) >= 1);
+}

@@ -13,8 +13,8 @@ use crate::duration;
 /// each caller; each agent is asked once by each of four callers, and from then on by nobody. What goes on is what
 /// goes on in every fleet: each second a report from each agent, and a plan to each.
 ///
-/// When all agents are attached and have a fresh plan, the fleet rests for five seconds; then the processor time of
-/// the two processes is taken over --duration. So 5 % is a twentieth of one core. MEMORY is what is resident at the
+/// When all agents are attached and have a fresh plan, the fleet rests for twelve seconds (after ten without requests an
+/// agent reports every other second); then the processor time of the two processes is taken over --duration. So 5 % is a twentieth of one core. MEMORY is what is resident at the
 /// end.
 ///
 /// Each agent takes an open file of the bench and one of the aggregator. If the shell allows too few, the command says

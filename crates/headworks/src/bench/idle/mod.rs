@@ -28,7 +28,7 @@ const ZONE: &str = "a";
 /// The least time between two reports, as controllers have it by default.
 const SPACING: &str = "50ms";
 /// How long the fleet rests before anything is measured.
-const REST: Duration = Duration::from_secs(5);
+const REST: Duration = Duration::from_secs(12);
 /// Open files that a process needs besides those for agents: its listeners, logs, and what the runtime has.
 const OTHER_FILES: u64 = 64;
 /// One limit for all, one for each caller.
