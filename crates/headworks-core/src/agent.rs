@@ -16,6 +16,7 @@ use crate::link::{Due, Link, NameRoom};
 use crate::message::{
     BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier,
 };
+use crate::meter::units;
 use crate::readings::Beats;
 use crate::registry::Registry;
 use crate::significance::least_units;
@@ -355,7 +356,7 @@ impl Agent {
         let sequence = self.link.said() + 1;
         let mut entries = Vec::new();
         let (mut room, mut complete) = (NameRoom::default(), true);
-        let beats = &self.beats;
+        let (beats, rests) = (&self.beats, self.rests());
         for (number, key, bucket) in self.buckets.iter_mut() {
             let news = bucket.news(beats, elapsed);
             if !wanted(bucket, news) {
@@ -371,7 +372,7 @@ impl Agent {
                 continue;
             }
             // Nor can it see when the first request came after a rest in which it was told less often.
-            let demand = (named || full && self.empty >= AT_REST_AFTER).then(|| bucket.rate_so_far(elapsed));
+            let demand = (named || full && rests).then(|| bucket.rate_so_far(elapsed));
             bucket.tell(elapsed, news, full, sequence);
             entries.push(ReportEntry {
                 bucket: reference,
@@ -387,9 +388,4 @@ impl Agent {
         let full = full && complete;
         Report { sequence: self.link.say(now, full, complete), elapsed, full, agents: 1, entries }
     }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "no interval counts 2^53 units")]
-fn units(count: u64) -> f64 {
-    count as f64
 }

@@ -100,8 +100,9 @@ impl Meter {
     }
 }
 
+/// A count to reckon with.
 #[allow(clippy::cast_precision_loss, reason = "no window counts 2^53 units")]
-fn units(count: u64) -> f64 {
+pub(crate) fn units(count: u64) -> f64 {
     count as f64
 }
 

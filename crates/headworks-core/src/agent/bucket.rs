@@ -8,7 +8,7 @@ use crate::bucket::Counts;
 use crate::guard::{Allowance, Own};
 use crate::limits::Limit;
 use crate::message::News;
-use crate::meter::Meter;
+use crate::meter::{Meter, units};
 use crate::readings::{Beats, ByBeat, Readings};
 use crate::significance::{AT_A_LEAF, deviations, is_news, least_units};
 use crate::units::Headroom;
@@ -137,9 +137,4 @@ impl Bucket {
     pub(super) fn rate_so_far(&self, elapsed: Duration) -> f64 {
         self.meter.rate_so_far(elapsed, self.counts.offered)
     }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "no window counts 2^53 units")]
-fn units(count: u64) -> f64 {
-    count as f64
 }

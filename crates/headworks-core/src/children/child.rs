@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::bucket::Counts;
 use crate::limits::Digest;
 use crate::message::{BucketNumber, Hello, News, Report, ReportEntry};
-use crate::meter::Meter;
+use crate::meter::{Meter, units};
 use crate::numbers::NumberMap;
 use crate::units::Moment;
 
@@ -123,10 +123,9 @@ impl Child {
     }
 
     /// News of a bucket, beside what is known of it.
-    #[allow(clippy::cast_precision_loss, reason = "no window counts 2^53 units")]
     pub(super) fn told(&self, number: BucketNumber, elapsed: Duration, offered: u64, news: News) -> Told {
         let expected = self.held.get(&number).map_or(0.0, Held::demand) * news.window.as_secs_f64();
-        Told { elapsed, offered, news, rises: news.units as f64 > expected }
+        Told { elapsed, offered, news, rises: units(news.units) > expected }
     }
 
     /// The number of its last report.
@@ -182,7 +181,7 @@ impl Held {
         self.reported = report.sequence;
     }
 
-    /// Believes news: demand is what it was in the window of the news, and measured from its beginning on.
+    /// Believes news: demand is what it was in the window of the news, and measured anew from there.
     pub(super) fn believe(&mut self, news: &Told) {
         self.meter.begin(news.elapsed, news.offered, news.news);
     }
