@@ -2,6 +2,8 @@
 //!
 //! Agents and aggregators use the same one; what they say and do with a plan is their own business.
 
+mod dial;
+
 use std::time::Duration;
 
 use headworks_core::message::{Hello, Plan, Report};
@@ -12,16 +14,12 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
 use headworks_core::backoff::Backoff;
 
-/// Time to connect before another parent is tried.
-const CONNECT: Duration = Duration::from_secs(3);
 /// A stream that lived this long was healthy: the next attempt may come soon again.
 const HEALTHY: Duration = Duration::from_secs(5);
-/// Pings on the stream, and how long an answer may take: a half-open link is found within 10 s.
-const KEEPALIVE: Duration = Duration::from_secs(5);
 /// Messages waiting to be sent; more means that the link is stuck, and what is newer waits at its source.
 const OUTBOX: usize = 4;
 /// How long a leaving node waits for its last words to be heard.
@@ -137,9 +135,9 @@ async fn attach(
 ) -> Failure {
     let channel = tokio::select! {
         () = shutdown.cancelled() => return Failure::Leaving,
-        channel = connect(target) => match channel {
+        channel = dial::connect(target) => match channel {
             Ok(channel) => channel,
-            Err(failure) => return failure,
+            Err(error) => return Failure::Transport(error),
         },
     };
     let (outbox, outgoing) = mpsc::channel(OUTBOX);
@@ -150,17 +148,6 @@ async fn attach(
     let failure = listen(link, target, channel, outgoing, events).await;
     let _ = events.send(Event::Detached { link }).await;
     failure
-}
-
-async fn connect(target: &str) -> Result<Channel, Failure> {
-    let endpoint = Endpoint::from_shared(target.to_owned())
-        .map_err(Failure::Transport)?
-        .connect_timeout(CONNECT)
-        .tcp_nodelay(true)
-        .http2_keep_alive_interval(KEEPALIVE)
-        .keep_alive_timeout(KEEPALIVE)
-        .keep_alive_while_idle(true);
-    endpoint.connect().await.map_err(Failure::Transport)
 }
 
 /// Hears plans until the stream ends. A node that leaves drops its outbox, whereupon the parent ends the stream.
