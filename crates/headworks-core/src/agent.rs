@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use crate::bucket::{BucketKey, Counts};
 use crate::guard::Allowance;
-use crate::ladder::{PlanState, headroom_in_force};
-use crate::limits::{LimitSet, SilencePolicy};
+use crate::ladder::{PlanState, Rung, spread};
+use crate::limits::LimitSet;
 use crate::link::{Due, Link, NameRoom};
 use crate::message::{
     BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier,
@@ -185,6 +185,7 @@ impl Agent {
         if !known {
             bucket.open(&self.beats, elapsed);
         }
+        bucket.spread = spread(self.identity.incarnation, &key.limit);
         bucket.limit = limit;
         self.stale_from = now;
         Some(number)
@@ -275,19 +276,15 @@ impl Agent {
         let mut lasts = Duration::MAX;
         for (number, _, bucket) in self.buckets.iter_mut() {
             let Some(limit) = &bucket.limit else { continue };
-            let hold = limit.on_silence.hold.unwrap_or(hold);
-            let until = link.plan().and_then(|plan| PlanState::lasts(plan.age(now), plan.ttl, hold));
-            lasts = until.map_or(lasts, |until| until.min(lasts));
-            let state = link.plan().map_or(PlanState::None, |plan| plan.state(now, hold));
-            let headroom = headroom_in_force(limit, bucket.headroom, state);
+            let age = link.plan().map(|plan| plan.age(now));
+            let ttl = link.plan().map_or(Duration::ZERO, |plan| plan.ttl);
+            let rung = Rung::of(limit, age, ttl, hold, bucket.spread);
+            lasts = rung.lasts.map_or(lasts, |until| until.min(lasts));
+            let headroom = rung.headroom(limit, bucket.headroom);
             // Of a bucket that no parent has spoken of yet, nobody knows who else has traffic for it.
-            let holds = match state {
-                PlanState::Fresh => true,
-                PlanState::Alone => limit.on_silence.policy != SilencePolicy::Open,
-                PlanState::None | PlanState::Open => false,
-            };
-            let guarded = bucket.headroom.filter(|_| holds);
-            let allowance = guarded.and_then(|headroom| bucket.allowance(limit, headroom, agents));
+            let guarded = bucket.headroom.filter(|_| rung.holds());
+            let allowance =
+                guarded.and_then(|headroom| bucket.allowance(limit, headroom, agents, rung.state));
             let in_force = InForce { headroom, allowance };
             if !bucket.in_force.is_some_and(|told| in_force.is_near(told)) {
                 bucket.in_force = Some(in_force);

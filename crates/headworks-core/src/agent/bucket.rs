@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::InForce;
 use crate::bucket::Counts;
 use crate::guard::{Allowance, Own};
+use crate::ladder::PlanState;
 use crate::limits::Limit;
 use crate::message::News;
 use crate::meter::{Meter, units};
@@ -19,6 +20,8 @@ const SOLID: f64 = 30.0;
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     pub(super) limit: Option<Arc<Limit>>,
+    /// When in the ramp it opens, where its parents are away for too long.
+    pub(super) spread: f64,
     pub(super) counts: Counts,
     /// It counted something that no report has told.
     pub(super) moved: bool,
@@ -129,8 +132,14 @@ impl Bucket {
     }
 
     /// What may pass until the next plan.
-    pub(super) fn allowance(&self, limit: &Limit, headroom: Headroom, agents: u32) -> Option<Allowance> {
-        self.own.allowance(limit, headroom, agents)
+    pub(super) fn allowance(
+        &self,
+        limit: &Limit,
+        headroom: Headroom,
+        agents: u32,
+        state: PlanState,
+    ) -> Option<Allowance> {
+        self.own.allowance(limit, headroom, agents, state)
     }
 
     /// What a parent can start from that hears of it for the first time.
