@@ -110,6 +110,20 @@ impl Own {
     }
 }
 
+/// The headroom of nodes that together are alone, such as a zone: `last` was told when their demand was `known`, in units a
+/// second, and they are this `part` of all agents. It stays as long as they keep to the guard of their share.
+pub fn headroom_alone(limit: &Limit, last: Headroom, known: f64, demand: f64, part: f64) -> Headroom {
+    let per_second = limit.rate.per_second();
+    let guarded = limit.budget().is_none() && !limit.rate.is_ban() && per_second.is_finite();
+    let Some(factor) = limit.surge_guard.factor().filter(|_| guarded) else { return last };
+    let share = if last.value().is_finite() { known * last.value() } else { 0.0 };
+    let most = factor * share.max(per_second * part);
+    match Headroom::new(most / demand) {
+        Some(capped) if capped < last => capped,
+        _ => last,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +156,18 @@ mod tests {
     fn nodes_that_are_alone_may_take_more_than_equal_parts() {
         let alone = Own::default().allowance(&limit("checkout", 1000), Headroom::OPEN, 10, PlanState::Alone);
         assert_eq!(alone.unwrap().rate, 150.0);
+    }
+
+    #[test]
+    fn a_zone_that_is_alone_keeps_its_ratio_until_its_demand_passes_the_guard_of_its_share() {
+        let headroom = |last, demand| {
+            headroom_alone(&limit("checkout", 1000), Headroom::new(last).unwrap(), 400.0, demand, 0.1).value()
+        };
+        assert_eq!([headroom(0.5, 100.0), headroom(0.5, 400.0), headroom(0.5, 600.0)], [0.5; 3]);
+        assert_eq!(headroom(0.5, 1200.0), 0.25);
+        assert_eq!(headroom(1.25, 500.0), 1.25);
+        assert_eq!(headroom(f64::INFINITY, 0.0), f64::INFINITY);
+        assert_eq!(headroom(f64::INFINITY, 300.0), 0.5);
     }
 
     #[test]
