@@ -8,6 +8,7 @@ mod bucket;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::awake::Awake;
 use crate::bucket::{BucketKey, Counts};
 use crate::guard::Allowance;
 use crate::ladder::{PlanState, Rung, spread};
@@ -123,6 +124,7 @@ pub struct Agent {
     least: f64,
     /// The last report that the parents had taken in.
     answered: u64,
+    awake: Awake,
     /// Something changed of what is in force, or will by then.
     stale_from: Moment,
 }
@@ -145,6 +147,7 @@ impl Agent {
             busiest: 0.0,
             least: least_units(None),
             answered: 0,
+            awake: Awake::since(now),
             stale_from: now,
         }
     }
@@ -204,6 +207,7 @@ impl Agent {
     /// A plan arrived.
     pub fn plan(&mut self, plan: Plan, now: Moment) -> PlanEffects {
         let mut effects = PlanEffects::default();
+        self.wake(now);
         let before = self.plan_state(now);
         if !self.link.accept(&plan, now) {
             return effects;
@@ -297,12 +301,19 @@ impl Agent {
 
     /// The report to send now, if one is due: in full each interval, in part before that when demand moved.
     pub fn report(&mut self, now: Moment) -> Option<Report> {
+        self.wake(now);
         self.beats.read(now.since(self.born));
         match self.link.due(now) {
             Due::No => None,
             Due::Full if self.goes_on_resting(now) => None,
             Due::Full => Some(self.full_report(now)),
             Due::IfNews => self.early_report(now),
+        }
+    }
+
+    fn wake(&mut self, now: Moment) {
+        if let Some(lasted) = self.awake.wake(now) {
+            self.link.resumed(lasted);
         }
     }
 

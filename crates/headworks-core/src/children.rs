@@ -5,6 +5,7 @@ mod plans;
 mod rumours;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use child::{Child, ChildId, Held};
@@ -27,6 +28,9 @@ const SILENT_AFTER: u32 = 3;
 const MOST_BUCKETS: usize = 1_000_000;
 /// Most buckets that one child may hold.
 const MOST_BUCKETS_OF_A_CHILD: usize = 100_000;
+/// Units a second beyond which no agent is believed, whatever its limit says: sums that held such a term would be good for
+/// nothing else.
+const MOST_OF_AN_AGENT: f64 = 1e10;
 /// Children whose counts are remembered after they left, so that those who come back are not counted twice.
 const MOST_DEPARTED: usize = 20_000;
 /// How long they are remembered.
@@ -63,6 +67,8 @@ pub struct Received {
     pub touched: Vec<BucketNumber>,
     /// Entries that made no sense or had no room.
     pub refused: u32,
+    /// Entries that told of more than is plausible, and count as what is.
+    pub clipped: u32,
 }
 
 /// What came of a child's hello.
@@ -89,6 +95,8 @@ pub struct Children {
     departed: HashMap<(String, Incarnation), Departed>,
     buckets: Registry<Bucket>,
     rumours: Rumours,
+    /// What limits say that one agent can be offered, in units a second.
+    most_of_an_agent: HashMap<Arc<str>, f64>,
     /// Buckets of limits without `per`, which every child hears of.
     whole: BTreeSet<BucketNumber>,
     /// Rises with every change that children have to hear of.
@@ -106,6 +114,7 @@ impl Children {
             departed: HashMap::new(),
             buckets: Registry::with_room_for(MOST_BUCKETS),
             rumours: Rumours::default(),
+            most_of_an_agent: HashMap::new(),
             whole: BTreeSet::new(),
             revision: 0,
             next_child: 0,
@@ -178,12 +187,18 @@ impl Children {
         if child.begin(report, now) {
             for entry in &report.entries {
                 match self.resolve(&mut child, entry) {
+                    Resolved::Bucket(number) if child.is_absurd(number, entry, report) => {
+                        received.refused += 1
+                    }
                     Resolved::Bucket(number) => {
-                        self.take(&mut child, number, entry, report);
+                        let most = self.most_of(number) * f64::from(child.agents.max(1));
+                        let mut clipped = self.take(&mut child, number, entry, report, most);
                         if let Some(news) = entry.news {
                             let told = child.told(number, report.elapsed, entry.counts.offered, news);
-                            self.hear(id, &mut child, number, told, now);
+                            clipped |= told.rate() > most;
+                            self.hear(id, &mut child, number, told.at_most(most), now);
                         }
+                        received.clipped += u32::from(clipped);
                         received.touched.push(number);
                     }
                     Resolved::Gone => {}
@@ -217,13 +232,31 @@ impl Children {
         }
     }
 
-    fn take(&mut self, child: &mut Child, number: BucketNumber, entry: &ReportEntry, report: &Report) {
-        let Some(bucket) = self.buckets.get_mut(number) else { return };
+    /// Most units a second that an agent can be offered of a bucket.
+    fn most_of(&self, number: BucketNumber) -> f64 {
+        let bound = || self.most_of_an_agent.get(&self.buckets.key(number)?.limit).copied();
+        Some(())
+            .filter(|()| !self.most_of_an_agent.is_empty())
+            .and_then(|()| bound())
+            .unwrap_or(MOST_OF_AN_AGENT)
+    }
+
+    /// Takes in one entry of a report, but no more demand than `most`; whether it told of more.
+    fn take(
+        &mut self,
+        child: &mut Child,
+        number: BucketNumber,
+        entry: &ReportEntry,
+        report: &Report,
+        most: f64,
+    ) -> bool {
+        let Some(bucket) = self.buckets.get_mut(number) else { return false };
         bucket.holders += u32::from(child.holds(number).is_none());
         let held = child.hold(number, entry);
         bucket.counts += entry.counts.since(held.counts);
         let before = held.demand();
         held.read(entry, report);
+        let clipped = held.clip(most);
         bucket.shift(held.demand() - before);
         if let Some(told) = entry.in_force {
             bucket.in_force =
@@ -232,6 +265,7 @@ impl Children {
         if let Some(told) = entry.tokens {
             bucket.tokens_told = Some(bucket.tokens_told.map_or(told, |other| other.min(told)));
         }
+        clipped
     }
 
     /// News of a bucket: believed at once if it is solid, else when enough other children tell the like.
@@ -281,6 +315,22 @@ impl Children {
             let name = (child.hello.node.clone(), child.hello.incarnation);
             self.departed.insert(name, Departed { left: now, counts });
         }
+    }
+
+    /// This parent was suspended for `time`: its children could not be heard, and are not silent for it.
+    pub fn excuse_silence(&mut self, time: Duration) {
+        for child in self.children.values_mut() {
+            child.last_report = child.last_report + time;
+        }
+    }
+
+    /// Live children that have their node id in common with another one: two nodes were given one name.
+    pub fn twins(&self) -> usize {
+        let mut names: HashMap<&str, usize> = HashMap::new();
+        for child in self.children.values() {
+            *names.entry(&child.hello.node).or_default() += 1;
+        }
+        names.into_values().filter(|children| *children > 1).sum()
     }
 
     /// Ends the demand of children that have been silent too long: their names and what they offered.
@@ -349,6 +399,10 @@ impl Children {
             child.held.retain(|number, _| buckets.get(*number).is_some());
         }
         self.whole.retain(|number| buckets.get(*number).is_some());
+        let bounded = new.limits().iter();
+        self.most_of_an_agent = bounded
+            .filter_map(|limit| Some((limit.name.clone(), limit.max_rate_per_agent?.per_second())))
+            .collect();
         for limit in new.limits().iter().filter(|limit| limit.per.is_empty() && limit.mode != Mode::Off) {
             self.intern_whole(&BucketKey::whole(limit.name.clone()));
         }

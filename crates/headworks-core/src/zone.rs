@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Identity;
+use crate::awake::Awake;
 use crate::bucket::Counts;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::guard;
@@ -83,6 +84,7 @@ pub struct Zone {
     past: NumberMap<BucketNumber, Past>,
     /// Children whose reports are answered when the controller has heard this report of ours.
     unanswered: NumberMap<ChildId, Unanswered>,
+    awake: Awake,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +106,7 @@ impl Zone {
             limits: Arc::default(),
             past: NumberMap::default(),
             unanswered: NumberMap::default(),
+            awake: Awake::since(now),
         }
     }
 
@@ -177,6 +180,13 @@ impl Zone {
         numbers.into_iter().for_each(|number| self.pass_on(number, now));
     }
 
+    fn wake(&mut self, now: Moment) {
+        if let Some(lasted) = self.awake.wake(now) {
+            self.children.excuse_silence(lasted);
+            self.parents.iter_mut().for_each(|parent| parent.link.resumed(lasted));
+        }
+    }
+
     fn wanted(&self, number: BucketNumber) -> Option<Wanted> {
         self.obeyed.and_then(|parent| self.parents[parent].wanted.get(&number)).copied()
     }
@@ -235,6 +245,7 @@ impl Zone {
 
     /// A plan of a controller arrived: takes it in, and obeys it if this is the controller to obey.
     pub fn plan(&mut self, parent: ParentIndex, plan: Plan, now: Moment) {
+        self.wake(now);
         let was_fresh = self.plan_state(now) == PlanState::Fresh;
         let known = &mut self.parents[parent];
         if !known.link.accept(&plan, now) {
@@ -438,6 +449,7 @@ impl Node for Zone {
     }
 
     fn tick(&mut self, now: Moment) {
+        self.wake(now);
         self.children.end_silent(now);
         self.remember_demand(now);
         self.choose(now);
