@@ -122,6 +122,8 @@ pub struct Agent {
     busiest: f64,
     /// The fewest units that are news on one of the limits.
     least: f64,
+    /// There are buckets that no parent was told of.
+    untold: bool,
     /// The last report that the parents had taken in.
     answered: u64,
     awake: Awake,
@@ -146,6 +148,7 @@ impl Agent {
             counted: 0,
             busiest: 0.0,
             least: least_units(None),
+            untold: false,
             answered: 0,
             awake: Awake::since(now),
             stale_from: now,
@@ -187,6 +190,9 @@ impl Agent {
         let bucket = self.buckets.get_mut(number)?;
         if !known {
             bucket.open(&self.beats, elapsed);
+            // Those without values come with every plan.
+            bucket.untold = !key.is_whole();
+            self.untold |= bucket.untold;
         }
         bucket.spread = spread(self.identity.incarnation, &key.limit);
         bucket.limit = limit;
@@ -346,11 +352,13 @@ impl Agent {
         let (elapsed, beats) = (now.since(self.born), &self.beats);
         // Most nodes are so quiet that no bucket of theirs can have news: they need not look at each.
         let missed = self.busiest * elapsed.saturating_sub(self.last_full).as_secs_f64();
-        if units(self.counted).max(missed) < self.least {
+        if !self.untold && units(self.counted).max(missed) < self.least {
             return None;
         }
-        let any = self.buckets.iter().any(|(.., bucket)| bucket.news(beats, elapsed).is_some());
-        any.then(|| self.build_report(now, false, |_, news| news.is_some()))
+        // A bucket that is new here may be known elsewhere: to ask is the way to its headroom.
+        let is_news = |bucket: &Bucket, news: Option<News>| bucket.untold || news.is_some();
+        let any = self.buckets.iter().any(|(.., bucket)| is_news(bucket, bucket.news(beats, elapsed)));
+        any.then(|| self.build_report(now, false, is_news))
     }
 
     fn build_report(
@@ -365,6 +373,7 @@ impl Agent {
         let mut entries = Vec::new();
         let (mut room, mut complete) = (NameRoom::default(), true);
         let (beats, rests) = (&self.beats, self.rests());
+        self.untold = false;
         for (number, key, bucket) in self.buckets.iter_mut() {
             let news = bucket.news(beats, elapsed);
             if !wanted(bucket, news) {

@@ -1,5 +1,7 @@
 //! The aggregator as a state machine: sums the counts of its zone's agents, and passes plans on to them.
 
+mod choice;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +19,10 @@ use crate::noise::Dispersion;
 use crate::numbers::NumberMap;
 use crate::significance::{AT_A_SUM, is_news, least_units};
 use crate::units::{Headroom, Moment};
+
+use choice::{Candidate, Choice};
+
+pub use choice::Disagreement;
 
 /// Where a controller stands in the aggregator's configured order.
 pub type ParentIndex = usize;
@@ -71,6 +77,17 @@ struct Parent {
     was_attached: bool,
 }
 
+impl Parent {
+    fn candidate(&self, now: Moment, hold: Duration) -> Candidate {
+        let plan = self.link.plan();
+        Candidate {
+            view: plan.map(|plan| plan.view),
+            is_attached: self.link.is_attached(),
+            is_fresh: plan.is_some_and(|plan| plan.state(now, hold) == PlanState::Fresh),
+        }
+    }
+}
+
 /// The state of one aggregator.
 #[derive(Debug)]
 pub struct Zone {
@@ -79,6 +96,7 @@ pub struct Zone {
     hold: Duration,
     children: Children,
     parents: Vec<Parent>,
+    choice: Choice,
     obeyed: Option<ParentIndex>,
     limits: Arc<LimitSet>,
     past: NumberMap<BucketNumber, Past>,
@@ -102,6 +120,7 @@ impl Zone {
             born: now,
             hold,
             parents: (0..controllers).map(|_| Parent::default()).collect(),
+            choice: Choice::default(),
             obeyed: None,
             limits: Arc::default(),
             past: NumberMap::default(),
@@ -286,14 +305,9 @@ impl Zone {
 
     /// Chooses the controller to obey, and turns to it if it is another one.
     fn choose(&mut self, now: Moment) -> Option<ParentIndex> {
-        let best = (0..self.parents.len())
-            .filter(|index| self.parents[*index].link.plan().is_some())
-            .reduce(|best, other| if self.is_better(other, best, now) { other } else { best });
-        let chosen = match (self.obeyed, best) {
-            (Some(current), Some(best)) if self.is_better(best, current, now) => Some(best),
-            (Some(current), _) => Some(current),
-            (None, best) => best,
-        };
+        let views: Vec<Candidate> =
+            self.parents.iter().map(|parent| parent.candidate(now, self.hold)).collect();
+        let chosen = self.choice.next(&views, now);
         if chosen != self.obeyed {
             self.obeyed = chosen;
             self.turn_to_obeyed(now);
@@ -301,17 +315,22 @@ impl Zone {
         chosen
     }
 
-    /// A fresh plan before a stale one, then the wider view. Demand must be wider by a tenth, so that two views of
-    /// the same fleet do not take turns.
-    fn is_better(&self, one: ParentIndex, other: ParentIndex, now: Moment) -> bool {
-        let plan = |index: ParentIndex| self.parents[index].link.plan();
-        let fresh = |index| plan(index).is_some_and(|plan| plan.state(now, self.hold) == PlanState::Fresh);
-        let view = |index| plan(index).map(|plan| plan.view).unwrap_or_default();
-        if fresh(one) != fresh(other) {
-            return fresh(one);
-        }
-        let (a, b) = (view(one), view(other));
-        a.aggregators > b.aggregators || a.aggregators == b.aggregators && a.demand > 1.1 * b.demand
+    /// In what the controllers that are heard differ.
+    pub fn disagreement(&self, now: Moment) -> Disagreement {
+        let heard = || self.parents.iter().filter(|parent| parent.candidate(now, self.hold).is_heard());
+        let views = heard().filter_map(|parent| Some(parent.link.plan()?.view));
+        let digests = heard().map(|parent| parent.limits.as_deref().map(LimitSet::digest));
+        Disagreement { views: choice::differ(views), limits: choice::are_several(digests) }
+    }
+
+    /// The controllers, in their configured order: what each says, and whether it is attached.
+    pub fn controllers(&self) -> impl Iterator<Item = (bool, Option<&HeldPlan>)> {
+        self.parents.iter().map(|parent| (parent.link.is_attached(), parent.link.plan()))
+    }
+
+    /// The place of the controller that is obeyed.
+    pub fn obeyed(&self) -> Option<ParentIndex> {
+        self.obeyed
     }
 
     fn turn_to_obeyed(&mut self, now: Moment) {

@@ -25,6 +25,8 @@ pub(super) struct Bucket {
     pub(super) counts: Counts,
     /// It counted something that no report has told.
     pub(super) moved: bool,
+    /// No parent was told of it yet: one that knows the bucket may know a headroom for it.
+    pub(super) untold: bool,
     /// Offered by the last full report.
     by_last_full: u64,
     meter: Meter,
@@ -80,6 +82,7 @@ impl Bucket {
         let rate = news.map_or(self.meter.rate(), |news| units(news.units) / news.window.as_secs_f64());
         self.told = Some((sequence, rate));
         self.moved = false;
+        self.untold = false;
         self.readings.reported(elapsed, offered);
     }
 
