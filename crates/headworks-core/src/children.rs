@@ -188,16 +188,10 @@ impl Children {
             for entry in &report.entries {
                 match self.resolve(&mut child, entry) {
                     Resolved::Bucket(number) if child.is_absurd(number, entry, report) => {
-                        received.refused += 1
+                        received.refused += 1;
                     }
                     Resolved::Bucket(number) => {
-                        let most = self.most_of(number) * f64::from(child.agents.max(1));
-                        let mut clipped = self.take(&mut child, number, entry, report, most);
-                        if let Some(news) = entry.news {
-                            let told = child.told(number, report.elapsed, entry.counts.offered, news);
-                            clipped |= told.rate() > most;
-                            self.hear(id, &mut child, number, told.at_most(most), now);
-                        }
+                        let clipped = self.take(id, &mut child, number, entry, report, now);
                         received.clipped += u32::from(clipped);
                         received.touched.push(number);
                     }
@@ -241,8 +235,28 @@ impl Children {
             .unwrap_or(MOST_OF_AN_AGENT)
     }
 
-    /// Takes in one entry of a report, but no more demand than `most`; whether it told of more.
+    /// Takes in one entry of a report, with its news, as far as it is plausible; whether it was not.
     fn take(
+        &mut self,
+        id: ChildId,
+        child: &mut Child,
+        number: BucketNumber,
+        entry: &ReportEntry,
+        report: &Report,
+        now: Moment,
+    ) -> bool {
+        let most = self.most_of(number) * f64::from(child.agents.max(1));
+        let mut clipped = self.count(child, number, entry, report, most);
+        if let Some(news) = entry.news {
+            let told = child.told(number, report.elapsed, entry.counts.offered, news);
+            clipped |= told.rate() > most;
+            self.hear(id, child, number, told.at_most(most), now);
+        }
+        clipped
+    }
+
+    /// Counts one entry of a report, but no more demand than `most`; whether it told of more.
+    fn count(
         &mut self,
         child: &mut Child,
         number: BucketNumber,

@@ -196,9 +196,11 @@ mod tests {
     #[test]
     fn the_ramps_of_a_fleet_begin_at_all_times() {
         let spreads = (1..=1000).map(|node| spread(Incarnation(node), "checkout"));
-        let mut tenths = [0; 10];
-        spreads.for_each(|spread| tenths[(spread * 9.999) as usize] += 1);
-        assert!(tenths.iter().all(|nodes| (60..140).contains(nodes)), "{tenths:?}");
+        let spreads: Vec<f64> = spreads.collect();
+        for tenth in (0..10).map(|tenth| f64::from(tenth) / 10.0) {
+            let nodes = spreads.iter().filter(|spread| (tenth..tenth + 0.1).contains(*spread)).count();
+            assert!((60..140).contains(&nodes), "{nodes} of 1000 from {tenth}");
+        }
     }
 
     #[test]
