@@ -112,6 +112,10 @@ pub struct Agent {
     buckets: Registry<Bucket>,
     link: Link,
     parent: Option<String>,
+    /// The parent that was just greeted takes the place of another.
+    takes_over: bool,
+    /// The child's own time at its last report.
+    last_told: Duration,
     /// The child's own time at its last full report.
     last_full: Duration,
     /// Full reports without anything to tell, in a row.
@@ -142,6 +146,8 @@ impl Agent {
             buckets: Registry::with_room_for(MOST_BUCKETS),
             link: Link::of_leaf(),
             parent: None,
+            takes_over: false,
+            last_told: Duration::ZERO,
             last_full: Duration::ZERO,
             empty: 0,
             beats: Beats::default(),
@@ -163,7 +169,7 @@ impl Agent {
 
     /// The stream to the parent at this address is open.
     pub fn attached(&mut self, parent: String) {
-        self.parent = Some(parent);
+        self.takes_over = self.parent.replace(parent).is_some();
         self.link.attach();
     }
 
@@ -374,6 +380,9 @@ impl Agent {
         let (mut room, mut complete) = (NameRoom::default(), true);
         let (beats, rests) = (&self.beats, self.rests());
         self.untold = false;
+        // A new parent counts from the first report. It is the last one that the old parent was sent; what came since then is
+        // told right after it.
+        let takes_over = std::mem::take(&mut self.takes_over);
         for (number, key, bucket) in self.buckets.iter_mut() {
             let news = bucket.news(beats, elapsed);
             if !wanted(bucket, news) {
@@ -390,10 +399,11 @@ impl Agent {
             }
             // Nor can it see when the first request came after a rest in which it was told less often.
             let demand = (named || full && rests).then(|| bucket.rate_so_far(elapsed));
-            bucket.tell(elapsed, news, full, sequence);
+            let counts = bucket.counts_for(takes_over);
+            bucket.tell(elapsed, counts, news, full, sequence);
             entries.push(ReportEntry {
                 bucket: reference,
-                counts: bucket.counts,
+                counts,
                 demand,
                 news,
                 in_force: bucket.headroom.filter(|_| greeting),
@@ -403,6 +413,9 @@ impl Agent {
         self.empty = if full && complete && entries.is_empty() { self.empty.saturating_add(1) } else { 0 };
         // A report that had to leave something out must not say that it is idle.
         let full = full && complete;
-        Report { sequence: self.link.say(now, full, complete), elapsed, full, agents: 1, entries }
+        let sequence = self.link.say(now, full, complete && !takes_over);
+        let elapsed = if takes_over { self.last_told } else { elapsed };
+        self.last_told = elapsed;
+        Report { sequence, elapsed, full, agents: 1, entries }
     }
 }

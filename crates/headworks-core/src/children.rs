@@ -1,6 +1,7 @@
 //! A parent's side: the children it hears, what they count together, and what each has yet to be told.
 
 mod child;
+mod departed;
 mod plans;
 mod rumours;
 
@@ -20,6 +21,7 @@ use crate::registry::Registry;
 use crate::units::{Headroom, Moment};
 
 use child::Told;
+use departed::Departed;
 use rumours::Rumours;
 
 /// Intervals of silence after which a child's demand no longer counts.
@@ -31,10 +33,6 @@ const MOST_BUCKETS_OF_A_CHILD: usize = 100_000;
 /// Units a second beyond which no agent is believed, whatever its limit says: sums that held such a term would be good for
 /// nothing else.
 const MOST_OF_AN_AGENT: f64 = 1e10;
-/// Children whose counts are remembered after they left, so that those who come back are not counted twice.
-const MOST_DEPARTED: usize = 20_000;
-/// How long they are remembered.
-const REMEMBERED: Duration = Duration::from_secs(120);
 
 /// What a parent knows of one bucket.
 #[derive(Debug, Default)]
@@ -80,19 +78,13 @@ pub struct Attachment {
     pub twin: bool,
 }
 
-#[derive(Debug)]
-struct Departed {
-    left: Moment,
-    counts: NumberMap<BucketNumber, Counts>,
-}
-
 /// The children of one parent.
 #[derive(Debug)]
 pub struct Children {
     node: String,
     incarnation: Incarnation,
     children: NumberMap<ChildId, Child>,
-    departed: HashMap<(String, Incarnation), Departed>,
+    departed: Departed,
     buckets: Registry<Bucket>,
     rumours: Rumours,
     /// What limits say that one agent can be offered, in units a second.
@@ -111,7 +103,7 @@ impl Children {
             node,
             incarnation,
             children: NumberMap::default(),
-            departed: HashMap::new(),
+            departed: Departed::default(),
             buckets: Registry::with_room_for(MOST_BUCKETS),
             rumours: Rumours::default(),
             most_of_an_agent: HashMap::new(),
@@ -157,10 +149,10 @@ impl Children {
         self.next_child += 1;
         self.end_earlier_streams(&hello, now);
         let twin = self.children.values().any(|other| other.hello.node == hello.node);
-        let known = self.departed.remove(&(hello.node.clone(), hello.incarnation));
+        let known = self.departed.take(&hello);
         let was_ours = hello.previous_incarnation == Some(self.incarnation);
         let baseline = match (known, &hello.previous_parent) {
-            (Some(departed), _) if was_ours => child::Baseline::Remembered(departed.counts),
+            (Some(counts), _) if was_ours => child::Baseline::Remembered(counts),
             (_, Some(_)) => child::Baseline::FirstReport,
             (_, None) => child::Baseline::Zero,
         };
@@ -318,17 +310,13 @@ impl Children {
                 bucket.holders = bucket.holders.saturating_sub(1);
             }
         }
-        self.remember(&child, now);
+        self.departed.remember(&child, now);
         Some((child, demand))
     }
 
-    fn remember(&mut self, child: &Child, now: Moment) {
-        self.departed.retain(|_, departed| now.since(departed.left) < REMEMBERED);
-        if self.departed.len() < MOST_DEPARTED {
-            let counts = child.held.iter().map(|(number, held)| (*number, held.counts)).collect();
-            let name = (child.hello.node.clone(), child.hello.incarnation);
-            self.departed.insert(name, Departed { left: now, counts });
-        }
+    /// Children that left a short while ago, and whose counts are remembered.
+    pub fn departed(&self) -> usize {
+        self.departed.len()
     }
 
     /// This parent was suspended for `time`: its children could not be heard, and are not silent for it.
@@ -350,6 +338,7 @@ impl Children {
     /// Ends the demand of children that have been silent too long: their names and what they offered.
     pub fn end_silent(&mut self, now: Moment) -> Vec<(ChildId, NumberMap<BucketNumber, f64>)> {
         self.rumours.forget_old(now);
+        self.departed.forget_old(now);
         let silent: Vec<ChildId> = (self.children.iter())
             .filter(|(_, child)| !child.silent && now.since(child.last_report) > SILENT_AFTER * INTERVAL)
             .map(|(id, _)| *id)

@@ -23,6 +23,8 @@ pub(super) struct Bucket {
     /// When in the ramp it opens, where its parents are away for too long.
     pub(super) spread: f64,
     pub(super) counts: Counts,
+    /// What the last report told of them.
+    told_counts: Counts,
     /// It counted something that no report has told.
     pub(super) moved: bool,
     /// No parent was told of it yet: one that knows the bucket may know a headroom for it.
@@ -70,7 +72,14 @@ impl Bucket {
     }
 
     /// What has been told is what is expected from now on.
-    pub(super) fn tell(&mut self, elapsed: Duration, news: Option<News>, full: bool, sequence: u64) {
+    pub(super) fn tell(
+        &mut self,
+        elapsed: Duration,
+        counts: Counts,
+        news: Option<News>,
+        full: bool,
+        sequence: u64,
+    ) {
         let offered = self.counts.offered;
         self.told_thin = !full && news.is_some_and(|news| !news.solid);
         if let Some(news) = news.filter(|news| news.solid) {
@@ -81,9 +90,16 @@ impl Bucket {
         }
         let rate = news.map_or(self.meter.rate(), |news| units(news.units) / news.window.as_secs_f64());
         self.told = Some((sequence, rate));
-        self.moved = false;
+        self.told_counts = counts;
+        self.moved = counts != self.counts;
         self.untold = false;
         self.readings.reported(elapsed, offered);
+    }
+
+    /// What the next report says was counted: all of it, or to a parent that takes the place of another as much as that one was
+    /// told, so that what came in between counts from there.
+    pub(super) fn counts_for(&self, takes_over: bool) -> Counts {
+        if takes_over { self.told_counts } else { self.counts }
     }
 
     /// Nothing was counted since the last full report.
