@@ -16,6 +16,7 @@ mod command_line;
 mod controller_away;
 mod dev;
 mod drain;
+mod faults_links;
 mod http_api;
 mod limit_held;
 mod metrics_text;
