@@ -8,6 +8,7 @@
 mod harness;
 
 mod aggregator_away;
+mod alerts;
 mod bans;
 mod bench_idle;
 mod bench_surge;
