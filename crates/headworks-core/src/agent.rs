@@ -4,6 +4,7 @@
 //! counts and takes away the headrooms.
 
 mod bucket;
+mod kept;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,8 @@ use crate::significance::least_units;
 use crate::units::{Headroom, Moment};
 
 use bucket::Bucket;
+use kept::Remembered;
+pub use kept::{Kept, KeptBucket};
 
 /// Most buckets of one agent, over all limits; each limit has its own `max_buckets` besides.
 const MOST_BUCKETS: usize = 1_000_000;
@@ -123,6 +126,8 @@ pub struct Agent {
     least: f64,
     /// The last report that the parents had taken in.
     answered: u64,
+    /// What an earlier life kept, until a parent is heard.
+    remembered: Option<Remembered>,
     /// Something changed of what is in force, or will by then.
     stale_from: Moment,
 }
@@ -145,6 +150,7 @@ impl Agent {
             busiest: 0.0,
             least: least_units(None),
             answered: 0,
+            remembered: None,
             stale_from: now,
         }
     }
@@ -184,6 +190,9 @@ impl Agent {
         let bucket = self.buckets.get_mut(number)?;
         if !known {
             bucket.open(&self.beats, elapsed);
+            if let Some(kept) = self.remembered.as_ref().and_then(|remembered| remembered.of(key)) {
+                bucket.resume(kept);
+            }
         }
         bucket.limit = limit;
         self.stale_from = now;
@@ -207,6 +216,7 @@ impl Agent {
         if !self.link.accept(&plan, now) {
             return effects;
         }
+        self.remembered = None;
         if before != PlanState::Fresh {
             self.stale_from = Moment::default();
         }
@@ -286,7 +296,8 @@ impl Agent {
                 PlanState::Alone => limit.on_silence.policy != SilencePolicy::Open,
                 PlanState::None | PlanState::Open => false,
             };
-            let guarded = bucket.headroom.filter(|_| holds);
+            let otherwise = self.remembered.as_ref().and_then(Remembered::otherwise);
+            let guarded = bucket.headroom.or(otherwise).filter(|_| holds);
             let allowance = guarded.and_then(|headroom| bucket.allowance(limit, headroom, agents));
             let in_force = InForce { headroom, allowance };
             if !bucket.in_force.is_some_and(|told| in_force.is_near(told)) {

@@ -56,6 +56,10 @@ fn describe() {
     describe_gauge!("headworks_limits_generation", "How many sets of limits the controller has had");
     describe_counter!("headworks_limits_load_errors_total", "Times that limits could not be loaded");
     describe_counter!("headworks_refused_entries_total", "Entries of reports and plans that made no sense");
+    describe_counter!(
+        "headworks_state_write_errors_total",
+        "Times that the agent could not write its state to disk"
+    );
     describe_gauge!(
         "headworks_learning",
         "1 while the controller goes by what its children say was in force"
@@ -82,6 +86,7 @@ fn record_node(status: &NodeStatus) {
             gauge!("headworks_learning").set(f64::from(u8::from(status.learning)));
         }
         "aggregator" => record_children(status, "agent"),
+        "agent" => counter!("headworks_state_write_errors_total").absolute(status.state_write_errors),
         _ => {}
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::InForce;
+use super::{InForce, KeptBucket};
 use crate::bucket::Counts;
 use crate::guard::{Allowance, Own};
 use crate::limits::Limit;
@@ -15,6 +15,10 @@ use crate::units::Headroom;
 
 /// Units, seen or missed, from which news is worth believing by itself: the noise of so many is below a fifth.
 const SOLID: f64 = 30.0;
+
+/// Shortest interval that says something of a rate: one that begins with the last words to one parent and ends with the
+/// first to the next may take a microsecond.
+const SHORTEST: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
@@ -92,7 +96,7 @@ impl Bucket {
         let before = std::mem::replace(&mut self.by_last_full, self.counts.offered);
         let counted = self.counts.offered.saturating_sub(before);
         let within = self.beat.variance(beats, units(counted));
-        if interval.is_zero() {
+        if interval < SHORTEST {
             return self.meter.rate();
         }
         let rate = units(counted) / interval.as_secs_f64();
@@ -111,6 +115,17 @@ impl Bucket {
     pub(super) fn open(&mut self, beats: &Beats, elapsed: Duration) {
         self.meter = Meter::starting(elapsed, 0, 0.0);
         self.readings = Readings::starting(beats, elapsed, 0);
+    }
+
+    /// Goes on from what an earlier life of the agent kept.
+    pub(super) fn resume(&mut self, kept: &KeptBucket) {
+        self.headroom = Some(kept.headroom);
+        self.own = Own::resuming(kept.demand);
+    }
+
+    /// What the node itself is offered, in units a second, over some ten seconds.
+    pub(super) fn own_demand(&self) -> f64 {
+        self.own.mean()
     }
 
     /// What it has counted by now.

@@ -25,6 +25,9 @@ pub(crate) struct NodeStatus {
     pub(crate) learning: bool,
     /// Entries of reports and plans that made no sense.
     pub(crate) refused_entries: u64,
+    /// Times that an agent could not write its state to disk.
+    #[serde(default)]
+    pub(crate) state_write_errors: u64,
     /// The zones below.
     pub(crate) zones: Vec<Zone>,
     /// The children attached.
