@@ -16,6 +16,7 @@ mod command_line;
 mod controller_away;
 mod dev;
 mod drain;
+mod failover;
 mod http_api;
 mod limit_held;
 mod metrics_text;
@@ -23,6 +24,7 @@ mod parent_missing;
 mod pipeline;
 mod reload;
 mod shadow;
+mod state_dir;
 mod status;
 mod suspended;
 

@@ -115,12 +115,14 @@ impl Route {
         self.plan_a_look(now, random[1]);
     }
 
-    /// The stream ended: how long to wait before the next parent is tried.
+    /// The stream ended: how long to wait before the next parent is tried. Twice as long as after a mere failure if it was of
+    /// no use: a parent that accepts and closes has work with each attempt, and is to see a tenth of its fleet in a second.
     pub(super) fn lost(&mut self, heard: bool, now: Moment, random: f64) -> Duration {
-        self.judge(heard, now);
+        let healthy = self.judge(heard, now);
         self.next = self.rank().unwrap_or_default();
         self.current = None;
-        self.failed(random)
+        let wait = self.failed(random);
+        if healthy { wait } else { wait * 2 }
     }
 
     /// When to look for a better parent, or for any, while the stream goes on.
@@ -156,9 +158,9 @@ impl Route {
         self.candidates.iter().position(|candidate| *candidate == current.candidate)
     }
 
-    /// A stream that is left or lost was good, or it was not.
-    fn judge(&mut self, heard: bool, now: Moment) {
-        let Some(current) = &self.current else { return };
+    /// Whether a stream that is left or lost was good; what follows from that for later ones.
+    fn judge(&mut self, heard: bool, now: Moment) -> bool {
+        let Some(current) = &self.current else { return false };
         let (healthy, first) = (heard && now.since(current.since) >= HEALTHY, self.rank() == Some(0));
         if healthy {
             self.backoff = Backoff::default();
@@ -169,6 +171,7 @@ impl Route {
             (true, false) => self.have_patience(),
             (false, _) => {}
         }
+        healthy
     }
 
     fn have_patience(&mut self) {
