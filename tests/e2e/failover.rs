@@ -26,7 +26,8 @@ impl Zone {
         let start = |number| Node::start("aggregator", &format!("aggregator-{number}"), &above);
         let aggregators: Vec<Node> = (1..=aggregators).map(start).collect();
         let urls: Vec<String> = aggregators.iter().map(|aggregator| aggregator.url("tree")).collect();
-        let args = [&words(&["--zone", "a", "--aggregators", &urls.join(",")]), &words(agent_args)[..]].concat();
+        let args =
+            [&words(&["--zone", "a", "--aggregators", &urls.join(",")]), &words(agent_args)[..]].concat();
         let agents = (1..=agents).map(|number| Node::start("agent", &format!("agent-{number}"), &args));
         let zone = Self { controller, aggregators, agents: agents.collect(), _limits: limits };
         zone.stands();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::harness::{Figure, FleetPlan, Fleet, Load, Loads, Node, eventually};
+use crate::harness::{Figure, Fleet, FleetPlan, Load, Loads, Node, eventually};
 
 /// A limit that drops half, one by value, and a ban.
 const LIMITS: &str = "limits:

@@ -117,13 +117,7 @@ impl Agent {
             region: String::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        Builder {
-            identity,
-            aggregators: Vec::new(),
-            stay: Stay::default(),
-            hold: HOLD,
-            state_dir: None,
-        }
+        Builder { identity, aggregators: Vec::new(), stay: Stay::default(), hold: HOLD, state_dir: None }
     }
 
     /// What decides requests. Works before, during and after [`Agent::run`].

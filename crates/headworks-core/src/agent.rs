@@ -5,6 +5,7 @@
 
 mod bucket;
 mod kept;
+mod moving;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,6 +129,8 @@ pub struct Agent {
     answered: u64,
     /// What an earlier life kept, until a parent is heard.
     remembered: Option<Remembered>,
+    /// It has left a parent for another, which is to be greeted.
+    moves: bool,
     /// Something changed of what is in force, or will by then.
     stale_from: Moment,
 }
@@ -151,6 +154,7 @@ impl Agent {
             least: least_units(None),
             answered: 0,
             remembered: None,
+            moves: false,
             stale_from: now,
         }
     }
@@ -334,7 +338,8 @@ impl Agent {
     /// All that was counted since the last full report. Also what an agent sends before it leaves.
     pub fn full_report(&mut self, now: Moment) -> Report {
         let elapsed = now.since(self.born);
-        let interval = elapsed.saturating_sub(std::mem::replace(&mut self.last_full, elapsed));
+        let interval = self.interval_up_to(elapsed);
+        self.last_full = elapsed;
         self.counted = 0;
         self.busiest = 0.0;
         for (.., bucket) in self.buckets.iter_mut() {

@@ -100,7 +100,8 @@ impl Target {
 }
 
 async fn resolve(url: &str) -> io::Result<Vec<SocketAddr>> {
-    let (host, port) = host_and_port(url).ok_or_else(|| io::Error::other("no URL: write http://host:port"))?;
+    let (host, port) =
+        host_and_port(url).ok_or_else(|| io::Error::other("no URL: write http://host:port"))?;
     let mut seen = HashSet::new();
     let found = lookup_host((host.as_str(), port)).await?;
     let addresses: Vec<SocketAddr> =

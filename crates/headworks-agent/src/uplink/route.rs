@@ -9,6 +9,8 @@ use headworks_core::units::Moment;
 /// A stream that lived this long, and brought a plan, was healthy: the next attempt may come soon again. Without it a
 /// parent that accepts and closes at once would be dialled as fast as it closes.
 const HEALTHY: Duration = Duration::from_secs(5);
+/// Least wait after a stream that was not.
+const USELESS: Duration = Duration::from_secs(1);
 /// Visits to better parents become rarer while they fail, up to this many times the first wait.
 const RAREST: u32 = 6;
 
@@ -110,19 +112,20 @@ impl Route {
     /// A stream is open, whether or not there was one before; `heard` tells whether a plan came over that one.
     pub(super) fn attached(&mut self, candidate: Candidate, heard: bool, now: Moment, random: [f64; 2]) {
         self.judge(heard, now);
-        let old = (!self.stay.max_age.is_zero()).then(|| now + self.stay.max_age.mul_f64(0.9 + 0.2 * random[0]));
+        let old =
+            (!self.stay.max_age.is_zero()).then(|| now + self.stay.max_age.mul_f64(0.9 + 0.2 * random[0]));
         self.current = Some(Current { candidate, since: now, look: None, old });
         self.plan_a_look(now, random[1]);
     }
 
-    /// The stream ended: how long to wait before the next parent is tried. Twice as long as after a mere failure if it was of
-    /// no use: a parent that accepts and closes has work with each attempt, and is to see a tenth of its fleet in a second.
+    /// The stream ended: how long to wait before the next parent is tried. Over twice as long as after a mere failure if it
+    /// was of no use: a parent that accepts and closes has work with each attempt.
     pub(super) fn lost(&mut self, heard: bool, now: Moment, random: f64) -> Duration {
         let healthy = self.judge(heard, now);
         self.next = self.rank().unwrap_or_default();
         self.current = None;
         let wait = self.failed(random);
-        if healthy { wait } else { wait * 2 }
+        if healthy { wait } else { USELESS + wait * 2 }
     }
 
     /// When to look for a better parent, or for any, while the stream goes on.

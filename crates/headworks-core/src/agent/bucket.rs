@@ -16,10 +16,6 @@ use crate::units::Headroom;
 /// Units, seen or missed, from which news is worth believing by itself: the noise of so many is below a fifth.
 const SOLID: f64 = 30.0;
 
-/// Shortest interval that says something of a rate: one that begins with the last words to one parent and ends with the
-/// first to the next may take a microsecond.
-const SHORTEST: Duration = Duration::from_millis(20);
-
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     pub(super) limit: Option<Arc<Limit>>,
@@ -96,7 +92,7 @@ impl Bucket {
         let before = std::mem::replace(&mut self.by_last_full, self.counts.offered);
         let counted = self.counts.offered.saturating_sub(before);
         let within = self.beat.variance(beats, units(counted));
-        if interval < SHORTEST {
+        if interval.is_zero() {
             return self.meter.rate();
         }
         let rate = units(counted) / interval.as_secs_f64();

@@ -11,7 +11,7 @@ use super::Agent;
 use crate::bucket::BucketKey;
 use crate::limits::LimitSet;
 use crate::link::HeldPlan;
-use crate::message::{Report, View};
+use crate::message::View;
 use crate::units::{Headroom, Moment};
 
 /// Most buckets that are kept, those with least room first: of the others nothing is dropped, or little.
@@ -76,7 +76,8 @@ impl Agent {
             held.select_nth_unstable_by(MOST_KEPT, |a, b| a.1.value().total_cmp(&b.1.value()));
             held.truncate(MOST_KEPT);
         }
-        let kept = |(key, headroom, demand): (&BucketKey, _, _)| KeptBucket { key: key.clone(), headroom, demand };
+        let kept =
+            |(key, headroom, demand): (&BucketKey, _, _)| KeptBucket { key: key.clone(), headroom, demand };
         Some(Kept {
             age: Some(plan.age(now)),
             view: plan.view,
@@ -96,12 +97,6 @@ impl Agent {
         let buckets = buckets.into_iter().map(|bucket| (bucket.key.clone(), bucket)).collect();
         self.remembered = Some(Remembered { buckets, rough: age.is_none() });
         self.stale_from = Moment::default();
-    }
-
-    /// What was counted since the last report, for a parent that is about to be left. In part, not in full: a full one would
-    /// begin an interval that the next parent's first report ends at once, and of a millisecond no rate can be told.
-    pub fn parting_report(&mut self, now: Moment) -> Report {
-        self.build_report(now, false, |bucket, _| bucket.moved)
     }
 }
 

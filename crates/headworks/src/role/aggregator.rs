@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use headworks_agent::uplink::{self, Parents, Stay};
 use headworks_agent::Clock;
+use headworks_agent::uplink::{self, Parents, Stay};
 use headworks_core::zone::Zone;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};

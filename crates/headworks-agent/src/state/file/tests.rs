@@ -45,7 +45,12 @@ fn a_wall_clock_that_was_set_makes_headrooms_old_and_never_younger() {
     let at_no_time = encode(&kept(), UNIX_EPOCH - Duration::from_secs(5));
     assert_eq!(decode(&at_no_time, at(SAVED)).unwrap().age, None, "saved before the clock was set");
     let unknown = encode(&Kept { age: None, ..kept() }, at(SAVED));
-    assert!(decode(&unknown, at(SAVED)).unwrap().age.is_none_or(|age| age > Duration::from_secs(u64::from(u32::MAX))));
+    assert!(
+        decode(&unknown, at(SAVED))
+            .unwrap()
+            .age
+            .is_none_or(|age| age > Duration::from_secs(u64::from(u32::MAX)))
+    );
 }
 
 #[test]

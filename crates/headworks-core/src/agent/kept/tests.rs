@@ -1,6 +1,5 @@
 use super::*;
 use crate::agent::{Identity, InForce};
-use crate::bucket::Counts;
 use crate::ladder::PlanState;
 use crate::limits::{Limit, SilencePolicy};
 use crate::message::{BucketNumber, Incarnation, Plan, PlanEntry};
@@ -151,17 +150,4 @@ fn what_is_kept_comes_back() {
     let mut after = agent();
     after.restore(kept, seconds(0));
     assert_eq!(in_force(&mut after, "checkout", 0).headroom.value(), 0.8);
-}
-
-#[test]
-fn a_parting_report_tells_what_was_counted_and_ends_no_interval() {
-    let mut agent = restored(Some(20), limits());
-    agent.attached("http://10.0.0.1:7100".into());
-    let number = agent.open(&whole("checkout"), seconds(1)).unwrap();
-    agent.full_report(seconds(1));
-    agent.count(number, Counts { offered: 30, ..Counts::default() }, seconds(2));
-    let report = agent.parting_report(seconds(2));
-    assert!(!report.full);
-    assert_eq!(report.entries[0].counts.offered, 30);
-    assert_eq!(agent.last_full, Duration::from_secs(1));
 }
