@@ -17,6 +17,7 @@ mod command_line;
 mod controller_away;
 mod dev;
 mod drain;
+mod failover;
 mod faults_links;
 mod http_api;
 mod limit_held;
@@ -25,6 +26,7 @@ mod parent_missing;
 mod pipeline;
 mod reload;
 mod shadow;
+mod state_dir;
 mod status;
 mod suspended;
 

@@ -1,6 +1,7 @@
 //! The agent in a process: the core's state machine, fed by the limiter's counts and an uplink's plans.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::limiter::{Limiter, LinkStats, Record};
-use crate::uplink::{self, Event, Outbox};
+use crate::state::Keeper;
+use crate::uplink::{self, Event, Outbox, Parents, Stay};
 
 /// How often counts are looked at; also the least time between two early reports.
 const BEAT: Duration = Duration::from_millis(50);
@@ -26,11 +28,14 @@ pub const HOLD: Duration = Duration::from_secs(60);
 pub struct Builder {
     identity: Identity,
     aggregators: Vec<String>,
+    stay: Stay,
     hold: Duration,
+    state_dir: Option<PathBuf>,
 }
 
 impl Builder {
-    /// The aggregators of the agent's zone, as `http://host:port`; it attaches to one of them at a time.
+    /// The aggregators of the agent's zone, as `http://host:port`; it attaches to one of them at a time. A host that is a
+    /// name with several addresses stands for several aggregators.
     #[must_use]
     pub fn aggregators<S: Into<String>>(mut self, addresses: impl IntoIterator<Item = S>) -> Self {
         self.aggregators = addresses.into_iter().map(Into::into).collect();
@@ -51,19 +56,40 @@ impl Builder {
         self
     }
 
-    /// The agent. Nothing runs until [`Agent::run`].
+    /// How long it stays with one aggregator before it tries a better one, and on one stream.
+    #[must_use]
+    pub fn stay(mut self, stay: Stay) -> Self {
+        self.stay = stay;
+        self
+    }
+
+    /// A directory in which limits and headrooms are kept, so that the next process starts from them when no aggregator
+    /// answers. Agents may share one: each has a file named after its node, so the name should survive a restart.
+    #[must_use]
+    pub fn state_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.state_dir = Some(directory.into());
+        self
+    }
+
+    /// The agent, with the limits in force that an earlier process kept in the state directory. Nothing runs until
+    /// [`Agent::run`].
     pub fn build(self) -> Agent {
         let clock = Clock::new();
-        Agent {
+        let node = self.identity.node.clone();
+        let keeper = self.state_dir.map(|directory| Keeper::new(&directory, &node));
+        let mut agent = Agent {
             state: State::new(self.identity, self.hold, clock.now()),
             limiter: Limiter::new(clock),
             clock,
-            aggregators: self.aggregators,
+            parents: Parents { node, urls: self.aggregators, stay: self.stay },
+            keeper,
             records: HashMap::new(),
             outbox: None,
             told: PlanState::None,
             refused: 0,
-        }
+        };
+        agent.take_over();
+        agent
     }
 }
 
@@ -73,7 +99,8 @@ pub struct Agent {
     state: State,
     limiter: Limiter,
     clock: Clock,
-    aggregators: Vec<String>,
+    parents: Parents,
+    keeper: Option<Keeper>,
     records: HashMap<BucketNumber, Arc<Record>>,
     outbox: Option<Outbox>,
     told: PlanState,
@@ -90,7 +117,7 @@ impl Agent {
             region: String::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        Builder { identity, aggregators: Vec::new(), hold: HOLD }
+        Builder { identity, aggregators: Vec::new(), stay: Stay::default(), hold: HOLD, state_dir: None }
     }
 
     /// What decides requests. Works before, during and after [`Agent::run`].
@@ -102,9 +129,8 @@ impl Agent {
     pub async fn run(mut self, shutdown: CancellationToken) {
         let (events, mut inbox) = mpsc::channel(64);
         let streams = TaskTracker::new();
-        let targets = uplink::by_rendezvous(&self.state.hello().node, &self.aggregators);
-        if !targets.is_empty() {
-            streams.spawn(uplink::keep_attached(0, targets, events, shutdown.clone()));
+        if !self.parents.urls.is_empty() {
+            streams.spawn(uplink::keep_attached(0, self.parents.clone(), events, shutdown.clone()));
         }
         let spent = self.limiter.clone();
         let mut beat = interval(BEAT);
@@ -118,16 +144,37 @@ impl Agent {
                 _ = beat.tick() => spent.rest(),
             }
             self.beat();
+            self.keep();
         }
         self.leave();
         streams.close();
-        uplink::drain(&mut inbox, &streams).await;
+        tokio::join!(uplink::drain(&mut inbox, &streams), self.close_state());
+    }
+
+    /// Starts from what an earlier process kept. One pass puts it in force, before the first request.
+    fn take_over(&mut self) {
+        if let Some(kept) = self.keeper.as_ref().and_then(Keeper::read) {
+            self.state.restore(kept, self.clock.now());
+            self.limiter.install(self.state.limits());
+            self.beat();
+        }
+    }
+
+    async fn close_state(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            keeper.close(&self.state, self.clock.now()).await;
+        }
     }
 
     fn take(&mut self, event: Event) {
         match event {
+            Event::Greet { outbox, .. } => outbox.hello(&self.state.hello()),
             Event::Attached { parent, outbox, .. } => {
-                outbox.hello(&self.state.hello());
+                if let Some(left) = self.outbox.take() {
+                    self.read_counts();
+                    left.report(&self.state.parting_report(self.clock.now()));
+                    left.goodbye();
+                }
                 self.state.attached(parent);
                 self.outbox = Some(outbox);
             }
@@ -165,6 +212,14 @@ impl Agent {
         self.tell_state();
     }
 
+    /// Keeps the state on disk, where a directory was given. Not a part of each pass: the first one comes before there is
+    /// a runtime to write on.
+    fn keep(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.tend(&self.state, self.clock.now());
+        }
+    }
+
     fn read_counts(&mut self) {
         let now = self.clock.now();
         self.records.retain(|_, record| !record.is_retired());
@@ -194,6 +249,7 @@ impl Agent {
             digest: plan.map(|_| self.state.limits().digest()),
             generation: plan.map_or(0, |plan| plan.generation),
             refused_entries: self.refused,
+            state_write_errors: self.keeper.as_ref().map_or(0, Keeper::errors),
         });
     }
 

@@ -4,6 +4,8 @@
 //! counts and takes away the headrooms.
 
 mod bucket;
+mod kept;
+mod moving;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +26,8 @@ use crate::significance::least_units;
 use crate::units::{Headroom, Moment};
 
 use bucket::Bucket;
+use kept::Remembered;
+pub use kept::{Kept, KeptBucket};
 
 /// Most buckets of one agent, over all limits; each limit has its own `max_buckets` besides.
 const MOST_BUCKETS: usize = 1_000_000;
@@ -131,6 +135,10 @@ pub struct Agent {
     /// The last report that the parents had taken in.
     answered: u64,
     awake: Awake,
+    /// What an earlier life kept, until a parent is heard.
+    remembered: Option<Remembered>,
+    /// It has left a parent for another, which is to be greeted.
+    moves: bool,
     /// Something changed of what is in force, or will by then.
     stale_from: Moment,
 }
@@ -157,6 +165,8 @@ impl Agent {
             untold: false,
             answered: 0,
             awake: Awake::since(now),
+            remembered: None,
+            moves: false,
             stale_from: now,
         }
     }
@@ -199,6 +209,9 @@ impl Agent {
             // Those without values come with every plan.
             bucket.untold = !key.is_whole();
             self.untold |= bucket.untold;
+            if let Some(kept) = self.remembered.as_ref().and_then(|remembered| remembered.of(key)) {
+                bucket.resume(kept);
+            }
         }
         bucket.spread = spread(self.identity.incarnation, &key.limit);
         bucket.limit = limit;
@@ -224,6 +237,7 @@ impl Agent {
         if !self.link.accept(&plan, now) {
             return effects;
         }
+        self.remembered = None;
         if before != PlanState::Fresh {
             self.stale_from = Moment::default();
         }
@@ -298,9 +312,11 @@ impl Agent {
             lasts = rung.lasts.map_or(lasts, |until| until.min(lasts));
             let headroom = rung.headroom(limit, bucket.headroom);
             // Of a bucket that no parent has spoken of yet, nobody knows who else has traffic for it.
-            let guarded = bucket.headroom.filter(|_| rung.holds());
-            let allowance =
-                guarded.and_then(|headroom| bucket.allowance(limit, headroom, agents, rung.state));
+            let otherwise = self.remembered.as_ref().and_then(Remembered::otherwise);
+            let guarded = bucket.headroom.or(otherwise).filter(|_| rung.holds());
+            // Where all started again with nothing but their even parts, nobody may go beyond them.
+            let state = if otherwise.is_some() { PlanState::Fresh } else { rung.state };
+            let allowance = guarded.and_then(|headroom| bucket.allowance(limit, headroom, agents, state));
             let in_force = InForce { headroom, allowance };
             if !bucket.in_force.is_some_and(|told| in_force.is_near(told)) {
                 bucket.in_force = Some(in_force);
@@ -343,7 +359,8 @@ impl Agent {
     /// All that was counted since the last full report. Also what an agent sends before it leaves.
     pub fn full_report(&mut self, now: Moment) -> Report {
         let elapsed = now.since(self.born);
-        let interval = elapsed.saturating_sub(std::mem::replace(&mut self.last_full, elapsed));
+        let interval = self.interval_up_to(elapsed);
+        self.last_full = elapsed;
         self.counted = 0;
         self.busiest = 0.0;
         for (.., bucket) in self.buckets.iter_mut() {

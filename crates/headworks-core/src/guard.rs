@@ -51,6 +51,16 @@ pub struct Own {
 }
 
 impl Own {
+    /// The steady demand of a node that was measured in an earlier life.
+    pub fn resuming(mean: f64) -> Self {
+        Self { mean, last: mean, seen: u8::MAX, ..Self::default() }
+    }
+
+    /// Demand over some ten seconds, in units a second.
+    pub fn mean(self) -> f64 {
+        self.mean
+    }
+
     /// One interval, at this rate; `within` is the variance of its beats over their mean, where there is one to tell.
     #[must_use]
     pub fn after(self, rate: f64, within: Option<f64>) -> Self {

@@ -67,6 +67,11 @@ pub struct HeldPlan {
 }
 
 impl HeldPlan {
+    /// A plan of an earlier life of this node, as old as it is by now; never fresh.
+    pub(crate) fn kept(age: Duration, view: View, generation: u64, now: Moment) -> Self {
+        Self { received: now, age, ttl: Duration::ZERO, spacing: SPACING, view, generation }
+    }
+
     /// Time since the controller computed it.
     pub fn age(&self, now: Moment) -> Duration {
         self.age.saturating_add(now.since(self.received))
@@ -208,6 +213,11 @@ impl Link {
     /// The plan in hand.
     pub fn plan(&self) -> Option<&HeldPlan> {
         self.plan.as_ref()
+    }
+
+    /// Goes on from a plan that an earlier life of this node heard.
+    pub(crate) fn resume(&mut self, plan: HeldPlan) {
+        self.plan = Some(plan);
     }
 
     /// Whether a report is due. After a pause there is one, not one for each interval missed.

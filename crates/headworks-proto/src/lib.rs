@@ -7,6 +7,7 @@ mod bucket;
 mod child;
 mod error;
 mod hello;
+mod kept;
 mod limits;
 mod plan;
 mod report;
@@ -19,6 +20,7 @@ pub mod wire {
 
 pub use child::{FromChild, decode_child, goodbye_message, hello_message, report_message};
 pub use error::WireError;
+pub use kept::{decode_kept, kept_message};
 pub use plan::{decode_plan, plan_message};
 
 /// The protocol's descriptors, as an encoded `FileDescriptorSet`.

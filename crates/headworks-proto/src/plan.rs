@@ -29,11 +29,7 @@ fn encode(plan: &Plan) -> wire::Plan {
         ttl_micros: micros(plan.ttl),
         interval_micros: micros(plan.interval),
         spacing_micros: micros(plan.spacing),
-        view: Some(wire::View {
-            aggregators: plan.view.aggregators,
-            agents: plan.view.agents,
-            demand: plan.view.demand,
-        }),
+        view: Some(encode_view(plan.view)),
         limits_digest: plan.digest.0.to_vec(),
         generation: plan.generation,
         limits: plan.limits.as_deref().map(limits::encode),
@@ -72,7 +68,7 @@ pub fn decode_plan(message: wire::ParentMessage) -> Result<(Plan, u32), WireErro
         ttl: Duration::from_micros(plan.ttl_micros),
         interval: Duration::from_micros(plan.interval_micros),
         spacing: Duration::from_micros(plan.spacing_micros),
-        view: view(plan.view.unwrap_or_default()),
+        view: decode_view(plan.view.unwrap_or_default()),
         digest: hello::digest("plan.limits_digest", &plan.limits_digest)?
             .ok_or(WireError::Missing("plan.limits_digest"))?,
         generation: plan.generation,
@@ -84,7 +80,11 @@ pub fn decode_plan(message: wire::ParentMessage) -> Result<(Plan, u32), WireErro
     Ok((plan, refused))
 }
 
-fn view(view: wire::View) -> View {
+pub(crate) fn encode_view(view: View) -> wire::View {
+    wire::View { aggregators: view.aggregators, agents: view.agents, demand: view.demand }
+}
+
+pub(crate) fn decode_view(view: wire::View) -> View {
     let demand = if view.demand.is_finite() { view.demand.max(0.0) } else { 0.0 };
     View { aggregators: view.aggregators, agents: view.agents, demand }
 }

@@ -110,8 +110,8 @@ fn by_name(text: &str) -> BTreeMap<&str, &str> {
 
 fn protocol() -> String {
     let set = FileDescriptorSet::decode(DESCRIPTORS).unwrap();
-    let file = set.file.iter().find(|file| file.package() == PACKAGE).unwrap();
-    lines(file).join("\n") + "\n"
+    let files = set.file.iter().filter(|file| file.package() == PACKAGE);
+    files.flat_map(lines).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 #[test]

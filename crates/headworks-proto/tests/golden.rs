@@ -6,6 +6,7 @@ mod committed;
 use std::sync::Arc;
 use std::time::Duration;
 
+use headworks_core::agent::{Kept, KeptBucket};
 use headworks_core::bucket::{BucketKey, Counts, Values};
 use headworks_core::limits::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard};
 use headworks_core::message::{
@@ -13,8 +14,8 @@ use headworks_core::message::{
 };
 use headworks_core::units::{Headroom, Rate, Unit};
 use headworks_proto::{
-    DESCRIPTORS, FromChild, WireError, decode_child, decode_plan, goodbye_message, hello_message,
-    plan_message, report_message, wire,
+    DESCRIPTORS, FromChild, WireError, decode_child, decode_kept, decode_plan, goodbye_message,
+    hello_message, kept_message, plan_message, report_message, wire,
 };
 use prost::Message;
 use prost::bytes::Buf;
@@ -281,6 +282,24 @@ fn a_plan_has_its_golden_bytes() {
     assert_eq!(parent_says(&golden("plan", &plan_message(&plan()))), Ok((plan(), 0)));
     let budgets = plan_of_budgets();
     assert_eq!(parent_says(&golden("plan_budgets", &plan_message(&budgets))), Ok((budgets, 0)));
+}
+
+#[test]
+fn what_an_agent_keeps_has_its_golden_bytes() {
+    let kept = Kept {
+        age: Some(Duration::from_micros(1_500_000)),
+        view: View { aggregators: 2, agents: 40, demand: 800.0 },
+        generation: 3,
+        limits: Arc::new(LimitSet::new(Vec::new())),
+        buckets: vec![
+            KeptBucket { key: rest("checkout"), headroom: Headroom::new(0.5).unwrap(), demand: 20.0 },
+            KeptBucket { key: key("exports", &[], &["web"]), headroom: Headroom::SHUT, demand: 0.0 },
+        ],
+    };
+    let bytes = golden("kept", &kept_message(&kept, 1_700_000_000_000));
+    let message = wire::Kept::decode(bytes.as_slice()).unwrap();
+    assert_eq!(message.saved_unix_millis, 1_700_000_000_000);
+    assert_eq!(decode_kept(message), Ok((kept, 0)));
 }
 
 /// These bytes were made before there were news, tokens and refusals by later limits.

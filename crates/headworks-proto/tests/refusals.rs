@@ -4,7 +4,9 @@
 use headworks_core::bucket::Counts;
 use headworks_core::limits::SurgeGuard;
 use headworks_core::message::{BucketRef, Plan, Report, ReportEntry};
-use headworks_proto::{FromChild, MAX_BUCKETS_PER_REPORT, WireError, decode_child, decode_plan, wire};
+use headworks_proto::{
+    FromChild, MAX_BUCKETS_PER_REPORT, WireError, decode_child, decode_kept, decode_plan, wire,
+};
 use prost::Message;
 
 /// A message as it comes out at the other side.
@@ -422,4 +424,24 @@ fn a_plan_that_is_unusable_is_an_error_that_names_the_field() {
     let short = || Some(wire::Headrooms { headroom: vec![0.5; 2], tokens: vec![1.0], ..section().unwrap() });
     assert_eq!(fault(wire::Plan { shared: short(), ..sound_plan() }), told("shared"));
     assert_eq!(fault(wire::Plan { private: short(), ..sound_plan() }), told("private"));
+}
+
+#[test]
+fn buckets_of_a_kept_state_that_make_no_sense_are_left_out_and_counted() {
+    let key = || Some(wire::BucketKey { limit: "checkout".into(), ..wire::BucketKey::default() });
+    let bucket = |key, headroom, demand| wire::KeptBucket { key, headroom, demand };
+    let message = wire::Kept {
+        limits: Some(wire::LimitSet::default()),
+        buckets: vec![
+            bucket(key(), 0.5, 20.0),
+            bucket(None, 0.5, 20.0),
+            bucket(key(), f32::NAN, 20.0),
+            bucket(key(), -0.5, 20.0),
+            bucket(key(), 0.5, f64::INFINITY),
+        ],
+        ..wire::Kept::default()
+    };
+    let (kept, refused) = decode_kept(sent(&message)).unwrap();
+    assert_eq!((kept.buckets.len(), refused), (1, 4));
+    assert_eq!(decode_kept(wire::Kept::default()), Err(WireError::Missing("kept.limits")));
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use headworks_agent::uplink::Stay;
 use headworks_core::link::INTERVAL;
 
 use crate::bench::{IdleArgs, SurgeArgs};
@@ -79,19 +80,45 @@ pub(crate) struct CommonArgs {
     pub(crate) grace: Duration,
 }
 
+/// How a node keeps to its parents.
+#[derive(Debug, Args)]
+pub(crate) struct StayArgs {
+    /// About how long to stay with a parent that is not the first choice before that one is tried again: from half of this
+    /// to one and a half times, and longer while it fails
+    #[arg(long, env = "HEADWORKS_RETURN_AFTER", default_value = "60s", value_parser = stay, value_name = "TIME")]
+    pub(crate) return_after: Duration,
+    /// About how long a stream may last, give or take a tenth, before names are looked up again and a new one is opened;
+    /// 0 is for ever
+    #[arg(long, env = "HEADWORKS_MAX_CONNECTION_AGE", default_value = "1h", value_parser = stay_or_zero, value_name = "TIME")]
+    pub(crate) max_connection_age: Duration,
+}
+
+impl StayArgs {
+    pub(crate) fn stay(&self) -> Stay {
+        Stay { return_after: self.return_after, max_age: self.max_connection_age }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+    #[command(flatten)]
+    pub(crate) stay: StayArgs,
     /// Zone that this agent stands in
     #[arg(long, env = "HEADWORKS_ZONE", value_parser = name)]
     pub(crate) zone: String,
     /// Region of the zone
     #[arg(long, env = "HEADWORKS_REGION", default_value = "")]
     pub(crate) region: String,
-    /// Aggregators of the zone; the agent attaches to one, and to another when that is away
+    /// Aggregators of the zone; the agent attaches to one, and to another when that is away. A name with several addresses
+    /// stands for several aggregators
     #[arg(long, env = "HEADWORKS_AGGREGATORS", value_delimiter = ',', required = true, value_name = "URL,…", value_parser = parent_url)]
     pub(crate) aggregators: Vec<String>,
+    /// Keep limits and drop ratios in a file of this directory, named after --id, and start from it when no aggregator
+    /// answers
+    #[arg(long, env = "HEADWORKS_STATE_DIR", value_name = "DIR", requires = "id")]
+    pub(crate) state_dir: Option<PathBuf>,
     /// Where to answer /allow, /stats, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
     pub(crate) http: SocketAddr,
@@ -107,6 +134,8 @@ pub(crate) struct AgentArgs {
 pub(crate) struct AggregatorArgs {
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+    #[command(flatten)]
+    pub(crate) stay: StayArgs,
     /// Zone that this aggregator sums
     #[arg(long, env = "HEADWORKS_ZONE", value_parser = name)]
     pub(crate) zone: String,
@@ -181,6 +210,20 @@ fn spacing(text: &str) -> Result<Duration, String> {
     let spacing = duration::parse(text)?;
     let is_sound = (Duration::from_millis(10)..=INTERVAL).contains(&spacing);
     is_sound.then_some(spacing).ok_or_else(|| "write a time from 10ms to 1s, such as 50ms".to_owned())
+}
+
+/// A time to stay with a parent: below a second, nodes would do nothing but move.
+fn stay(text: &str) -> Result<Duration, String> {
+    let time = duration::parse(text)?;
+    let is_sound = time >= Duration::from_secs(1);
+    is_sound.then_some(time).ok_or_else(|| "write a time from 1s to 24h, such as 60s".to_owned())
+}
+
+fn stay_or_zero(text: &str) -> Result<Duration, String> {
+    if text.trim() == "0" {
+        return Ok(Duration::ZERO);
+    }
+    stay(text).map_err(|advice| format!("{advice}, or 0 for ever"))
 }
 
 /// The URL of a parent: checked here, so that a typing error is found before anything starts.

@@ -66,6 +66,10 @@ fn describe() {
         "headworks_controllers_disagree",
         "1 while controllers differ: in how much of the fleet they hear (view), or in their limits (limits)"
     );
+    describe_counter!(
+        "headworks_state_write_errors_total",
+        "Times that the agent could not write its state to disk"
+    );
     describe_gauge!(
         "headworks_learning",
         "1 while the controller goes by what its children say was in force"
@@ -95,6 +99,7 @@ fn record_node(status: &NodeStatus) {
             record_children(status, "agent");
             record_controllers(status);
         }
+        "agent" => counter!("headworks_state_write_errors_total").absolute(status.state_write_errors),
         _ => {}
     }
 }

@@ -45,4 +45,6 @@ pub struct LinkStats {
     pub generation: u64,
     /// Plan entries that made no sense or were for unknown buckets.
     pub refused_entries: u64,
+    /// Times that the state could not be written to disk.
+    pub state_write_errors: u64,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::InForce;
+use super::{InForce, KeptBucket};
 use crate::bucket::Counts;
 use crate::guard::{Allowance, Own};
 use crate::ladder::PlanState;
@@ -133,6 +133,17 @@ impl Bucket {
     pub(super) fn open(&mut self, beats: &Beats, elapsed: Duration) {
         self.meter = Meter::starting(elapsed, 0, 0.0);
         self.readings = Readings::starting(beats, elapsed, 0);
+    }
+
+    /// Goes on from what an earlier life of the agent kept.
+    pub(super) fn resume(&mut self, kept: &KeptBucket) {
+        self.headroom = Some(kept.headroom);
+        self.own = Own::resuming(kept.demand);
+    }
+
+    /// What the node itself is offered, in units a second, over some ten seconds.
+    pub(super) fn own_demand(&self) -> f64 {
+        self.own.mean()
     }
 
     /// What it has counted by now.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use headworks_agent::uplink::Stay;
 use headworks_agent::{Agent, Limiter, LimiterStats};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -27,6 +28,8 @@ pub(super) struct Settings {
     pub(super) region: String,
     pub(super) hold: Duration,
     pub(super) aggregators: Vec<String>,
+    pub(super) stay: Stay,
+    pub(super) state_dir: Option<PathBuf>,
     pub(super) http: SocketAddr,
     pub(super) http_unix: Option<PathBuf>,
     pub(super) admin: SocketAddr,
@@ -51,6 +54,8 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
         region: args.region,
         hold: common.hold,
         aggregators: args.aggregators,
+        stay: args.stay.stay(),
+        state_dir: args.state_dir,
         http: args.http,
         http_unix: args.http_unix,
         admin: args.admin,
@@ -68,11 +73,16 @@ impl AgentNode {
         let unix = settings.http_unix.map(|path| serve::bind_unix("agent --http-unix", &path)).transpose()?;
         let http = http_listener.tcp_address()?;
         let node = settings.id.unwrap_or_else(|| identity::default_id("agent"));
-        let agent = Agent::builder(node.clone(), settings.zone)
+        let builder = Agent::builder(node.clone(), settings.zone)
             .region(settings.region)
             .aggregators(settings.aggregators)
-            .hold(settings.hold)
-            .build();
+            .stay(settings.stay)
+            .hold(settings.hold);
+        let agent = match settings.state_dir {
+            Some(directory) => builder.state_dir(directory),
+            None => builder,
+        }
+        .build();
         let limiter = agent.limiter();
         let ports = Ports::new("agent");
         let front = HttpFront::new(limiter.clone(), ports.readiness());

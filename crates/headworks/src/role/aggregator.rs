@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use headworks_agent::{Clock, uplink};
+use headworks_agent::Clock;
+use headworks_agent::uplink::{self, Parents, Stay};
 use headworks_core::zone::Zone;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -32,6 +33,7 @@ pub(super) struct Settings {
     pub(super) listen: SocketAddr,
     pub(super) admin: SocketAddr,
     pub(super) controllers: Vec<String>,
+    pub(super) stay: Stay,
 }
 
 /// An aggregator that runs.
@@ -55,6 +57,7 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
         listen: args.listen,
         admin: args.admin,
         controllers: args.controllers,
+        stay: args.stay.stay(),
     })
     .await?;
     stop.cancelled().await;
@@ -69,6 +72,7 @@ impl Aggregator {
         let tree = tree_listener.local_addr()?;
         let identity = identity::of(settings.id, "aggregator", &settings.zone, &settings.region);
         let clock = Clock::new();
+        let node = identity.node.clone();
         let zone = Zone::new(identity, settings.controllers.len(), settings.hold, clock.now());
         let seat = ZoneSeat::new(zone, settings.controllers.clone());
         let handle = tree::start("zone", seat, clock)?;
@@ -81,7 +85,12 @@ impl Aggregator {
         ports.tree(tree_listener, handle.clone())?;
         ports.routes("admin", admin_listener, answers.routes());
         let (leaving, uplinks) = (CancellationToken::new(), TaskTracker::new());
-        attach(&settings.controllers, &handle, &ports, &leaving, &uplinks);
+        let parents = settings.controllers.into_iter().map(|controller| Parents {
+            node: node.clone(),
+            urls: vec![controller],
+            stay: settings.stay,
+        });
+        attach(parents, &handle, &ports, &leaving, &uplinks);
         ports.set_ready(true);
         Ok(Self { tree, handle, ports, leaving, uplinks })
     }
@@ -100,16 +109,15 @@ impl Aggregator {
 
 /// One uplink to each controller; all of them speak to the owner of the zone.
 fn attach(
-    controllers: &[String],
+    controllers: impl Iterator<Item = Parents>,
     handle: &Handle<ZoneSeat>,
     ports: &Ports,
     leaving: &CancellationToken,
     uplinks: &TaskTracker,
 ) {
     let (events, mut inbox) = mpsc::channel(64);
-    for (link, controller) in controllers.iter().enumerate() {
-        let target = vec![controller.clone()];
-        uplinks.spawn(uplink::keep_attached(link, target, events.clone(), leaving.clone()));
+    for (link, controller) in controllers.enumerate() {
+        uplinks.spawn(uplink::keep_attached(link, controller, events.clone(), leaving.clone()));
     }
     let handle = handle.clone();
     ports.spawn(async move {

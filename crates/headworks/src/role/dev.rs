@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headworks_agent::HOLD;
+use headworks_agent::uplink::Stay;
 use headworks_core::limits::LimitSet;
 use headworks_core::link::SPACING;
 
@@ -89,6 +90,7 @@ impl Fleet {
             listen: free_port(),
             admin: free_port(),
             controllers: vec![format!("http://{}", self.controller.tree)],
+            stay: Stay::default(),
         })
         .await?;
         for number in 1..=agents {
@@ -98,6 +100,8 @@ impl Fleet {
                 region: String::new(),
                 hold: HOLD,
                 aggregators: vec![format!("http://{}", aggregator.tree)],
+                stay: Stay::default(),
+                state_dir: None,
                 http: if self.agents.is_empty() { http } else { free_port() },
                 http_unix: None,
                 admin: free_port(),

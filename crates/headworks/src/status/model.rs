@@ -40,6 +40,9 @@ pub(crate) struct NodeStatus {
     /// Whether they go by different limits.
     #[serde(default)]
     pub(crate) limits_disagree: bool,
+    /// Times that an agent could not write its state to disk.
+    #[serde(default)]
+    pub(crate) state_write_errors: u64,
     /// The zones below.
     pub(crate) zones: Vec<Zone>,
     /// The children attached.

@@ -150,6 +150,7 @@ pub(crate) fn of_agent(node: &str, before: &LimiterStats, after: &LimiterStats, 
         limits_generation: link.generation,
         limits_digest: link.digest.map(|digest| digest.to_string()),
         refused_entries: link.refused_entries,
+        state_write_errors: link.state_write_errors,
         limits: after.limits.iter().map(|limit| of_agent_limit(earlier(limit), limit, seconds)).collect(),
         ..NodeStatus::default()
     }

@@ -154,8 +154,12 @@ impl Seat for ZoneSeat {
 
     fn take(&mut self, event: Event, now: Moment) {
         match event {
+            Event::Greet { link, outbox } => outbox.hello(&self.zone.hello(link)),
             Event::Attached { link, outbox, .. } => {
-                outbox.hello(&self.zone.hello(link));
+                if let Some(left) = self.outboxes[link].take() {
+                    left.report(&self.zone.full_report(link, now));
+                    left.goodbye();
+                }
                 self.zone.parent_attached(link);
                 self.outboxes[link] = Some(outbox);
             }
