@@ -20,6 +20,7 @@ use crate::meter::units;
 use crate::readings::Beats;
 use crate::registry::Registry;
 use crate::significance::least_units;
+use crate::switch::Switch;
 use crate::units::{Headroom, Moment};
 
 use bucket::Bucket;
@@ -67,6 +68,7 @@ impl Identity {
             previous_parent,
             previous_incarnation,
             limits: limits.map(LimitSet::digest),
+            switch: Switch::default(),
         }
     }
 }
@@ -125,6 +127,7 @@ pub struct Agent {
     answered: u64,
     /// Something changed of what is in force, or will by then.
     stale_from: Moment,
+    switch: Switch,
 }
 
 impl Agent {
@@ -146,6 +149,7 @@ impl Agent {
             least: least_units(None),
             answered: 0,
             stale_from: now,
+            switch: Switch::default(),
         }
     }
 
@@ -207,6 +211,8 @@ impl Agent {
         if !self.link.accept(&plan, now) {
             return effects;
         }
+        // Obeyed, and not merged: what the agent alone remembers, no controller could change any more.
+        self.switch = plan.switch;
         if before != PlanState::Fresh {
             self.stale_from = Moment::default();
         }
@@ -257,6 +263,11 @@ impl Agent {
     /// What the plan in hand is worth by the node's own hold.
     pub fn plan_state(&self, now: Moment) -> PlanState {
         self.link.plan().map_or(PlanState::None, |plan| plan.state(now, self.hold))
+    }
+
+    /// Whether every limit only counts what it would drop.
+    pub fn shadow_all(&self) -> bool {
+        self.switch.shadow_all
     }
 
     /// The link to the parent, and the plan that came over it.
@@ -386,6 +397,6 @@ impl Agent {
         self.empty = if full && complete && entries.is_empty() { self.empty.saturating_add(1) } else { 0 };
         // A report that had to leave something out must not say that it is idle.
         let full = full && complete;
-        Report { sequence: self.link.say(now, full, complete), elapsed, full, agents: 1, entries }
+        Report { sequence: self.link.say(now, full, complete), elapsed, full, agents: 1, entries, switch: None }
     }
 }

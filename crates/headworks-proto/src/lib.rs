@@ -10,6 +10,7 @@ mod hello;
 mod limits;
 mod plan;
 mod report;
+mod switch;
 
 /// Code generated from `proto/headworks/v1`.
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, rust_2018_idioms)]

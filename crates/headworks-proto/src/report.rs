@@ -6,7 +6,7 @@ use headworks_core::bucket::Counts;
 use headworks_core::message::{BucketNumber, BucketRef, News, Report, ReportEntry};
 use headworks_core::units::Headroom;
 
-use crate::{MAX_BUCKETS_PER_REPORT, WireError, bucket, wire};
+use crate::{MAX_BUCKETS_PER_REPORT, WireError, bucket, switch, wire};
 
 /// Counts above this are no counts: at a billion a second they take a century.
 const MOST_COUNTED: u64 = 1 << 62;
@@ -21,6 +21,7 @@ pub(crate) fn encode(report: &Report) -> wire::Report {
         elapsed_micros: micros(report.elapsed),
         full: report.full,
         agents: report.agents,
+        switch: report.switch.and_then(switch::encode),
         ..wire::Report::default()
     };
     let (mut named, mut numbered) = (Vec::new(), Vec::new());
@@ -106,6 +107,7 @@ pub(crate) fn decode(report: wire::Report) -> Result<(Report, u32), WireError> {
         full: report.full,
         agents: report.agents,
         entries,
+        switch: report.switch.map(|told| switch::decode(Some(told))),
     };
     Ok((report, refused))
 }

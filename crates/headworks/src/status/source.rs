@@ -22,6 +22,8 @@ pub(crate) fn of_fleet(seat: &FleetSeat, now: Moment) -> NodeStatus {
         plan_age_ms: Some(millis(fleet.age(now))),
         limits_generation: fleet.generation(),
         learning: fleet.is_learning(now),
+        shadow_all: fleet.switch().shadow_all,
+        shadow_all_version: fleet.switch().version,
         refused_entries: seat.refused(),
         ..of_parent(seat, fleet.limits(), now)
     }
@@ -35,6 +37,8 @@ pub(crate) fn of_zone(seat: &ZoneSeat, now: Moment) -> NodeStatus {
         state: zone.plan_state(now).name().to_owned(),
         plan_age_ms: zone.obeyed_plan().map(|plan| millis(plan.age(now))),
         limits_generation: zone.obeyed_plan().map_or(0, |plan| plan.generation),
+        shadow_all: zone.switch().shadow_all,
+        shadow_all_version: zone.switch().version,
         refused_entries: seat.refused(),
         ..of_parent(seat, zone.limits(), now)
     }
@@ -128,6 +132,7 @@ pub(crate) fn of_agent(node: &str, before: &LimiterStats, after: &LimiterStats, 
         limits_generation: link.generation,
         limits_digest: link.digest.map(|digest| digest.to_string()),
         refused_entries: link.refused_entries,
+        shadow_all: after.shadow_all,
         limits: after.limits.iter().map(|limit| of_agent_limit(earlier(limit), limit, seconds)).collect(),
         ..NodeStatus::default()
     }

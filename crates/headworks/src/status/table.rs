@@ -29,7 +29,11 @@ fn write_head(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
         write!(text, ", {:.12}", digest)?;
     }
     let learning = if status.learning { "  (learning what was in force before it started)" } else { "" };
-    writeln!(text, "{learning}")
+    writeln!(text, "{learning}")?;
+    if status.shadow_all {
+        writeln!(text, "shadow-all is on: every limit counts what it would drop, nothing is dropped")?;
+    }
+    Ok(())
 }
 
 fn write_nodes(text: &mut String, status: &NodeStatus) -> std::fmt::Result {

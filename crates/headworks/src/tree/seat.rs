@@ -33,21 +33,36 @@ pub(crate) trait Seat: Send + 'static {
     fn refused(&self) -> u64;
 }
 
+/// What reaches a controller besides its children.
+pub(crate) enum Change {
+    /// Other limits.
+    Limits(Arc<LimitSet>),
+    /// The fleet's switch is thrown here.
+    ShadowAll(bool),
+}
+
 /// A controller: a fleet, and limits that may change.
 pub(crate) struct FleetSeat {
     pub(crate) fleet: Fleet,
+    told_shadow: bool,
     refused: u64,
 }
 
 impl FleetSeat {
     pub(crate) fn new(fleet: Fleet) -> Self {
-        Self { fleet, refused: 0 }
+        Self { fleet, told_shadow: false, refused: 0 }
+    }
+
+    fn install(&mut self, limits: Arc<LimitSet>, now: Moment) {
+        self.fleet.install(limits, now);
+        let (limits, generation) = (self.fleet.limits(), self.fleet.generation());
+        tracing::info!(limits = limits.limits().len(), generation, digest = %limits.digest(), "limits in force");
     }
 }
 
 impl Seat for FleetSeat {
     type Node = Fleet;
-    type Event = Arc<LimitSet>;
+    type Event = Change;
 
     fn node(&self) -> &Fleet {
         &self.fleet
@@ -57,17 +72,20 @@ impl Seat for FleetSeat {
         &mut self.fleet
     }
 
-    fn take(&mut self, limits: Arc<LimitSet>, now: Moment) {
-        self.fleet.install(limits, now);
-        let (limits, generation) = (self.fleet.limits(), self.fleet.generation());
-        tracing::info!(limits = limits.limits().len(), generation, digest = %limits.digest(), "limits in force");
+    fn take(&mut self, change: Change, now: Moment) {
+        match change {
+            Change::Limits(limits) => self.install(limits, now),
+            Change::ShadowAll(on) => self.fleet.throw_switch(on),
+        }
     }
 
     fn tick(&mut self, now: Moment) {
         self.fleet.tick(now);
     }
 
-    fn speak(&mut self, _now: Moment) {}
+    fn speak(&mut self, _now: Moment) {
+        tell_shadow(&mut self.told_shadow, self.fleet.switch().shadow_all);
+    }
 
     fn leave(&mut self, _now: Moment) {}
 
@@ -85,13 +103,14 @@ pub(crate) struct ZoneSeat {
     pub(crate) zone: Zone,
     outboxes: Vec<Option<Outbox>>,
     told: PlanState,
+    told_shadow: bool,
     refused: u64,
 }
 
 impl ZoneSeat {
     pub(crate) fn new(zone: Zone, controllers: usize) -> Self {
         let outboxes = (0..controllers).map(|_| None).collect();
-        Self { zone, outboxes, told: PlanState::None, refused: 0 }
+        Self { zone, outboxes, told: PlanState::None, told_shadow: false, refused: 0 }
     }
 
     fn tell_state(&mut self, now: Moment) {
@@ -100,6 +119,7 @@ impl ZoneSeat {
             self.told = state;
             headworks_agent::log_plan_state(state, self.zone.obeyed_plan().map(|plan| plan.age(now)));
         }
+        tell_shadow(&mut self.told_shadow, self.zone.switch().shadow_all);
     }
 }
 
@@ -164,5 +184,12 @@ impl Seat for ZoneSeat {
 
     fn refused(&self) -> u64 {
         self.refused
+    }
+}
+
+/// Logs each change of the switch once.
+fn tell_shadow(told: &mut bool, shadow_all: bool) {
+    if std::mem::replace(told, shadow_all) != shadow_all {
+        headworks_agent::log_shadow_all(shadow_all);
     }
 }
