@@ -397,6 +397,13 @@ impl Agent {
         self.empty = if full && complete && entries.is_empty() { self.empty.saturating_add(1) } else { 0 };
         // A report that had to leave something out must not say that it is idle.
         let full = full && complete;
-        Report { sequence: self.link.say(now, full, complete), elapsed, full, agents: 1, entries, switch: None }
+        Report {
+            sequence: self.link.say(now, full, complete),
+            elapsed,
+            full,
+            agents: 1,
+            entries,
+            switch: None,
+        }
     }
 }

@@ -63,6 +63,10 @@ fn bounded(field: &'static str, text: String) -> Result<String, WireError> {
     if text.len() > MAX_TEXT {
         return Err(WireError::TooLong { field, length: text.len(), max: MAX_TEXT });
     }
+    // Names go into logs, tables and metrics of every node above.
+    if text.chars().any(char::is_control) {
+        return Err(WireError::ControlCharacter(field));
+    }
     Ok(text)
 }
 

@@ -7,9 +7,11 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use headworks_core::link::INTERVAL;
 
+use crate::admin::AdminArgs;
 use crate::bench::{IdleArgs, SurgeArgs};
 use crate::duration;
 use crate::load::LoadArgs;
+use crate::shadow_all::{ShadowAllArgs, TokenArgs};
 use crate::simulate::SimulateArgs;
 
 /// Limits that hold for the whole fleet, decided in each process without a network hop.
@@ -41,7 +43,8 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Show what a node sees: zones, children, and each limit's rates and drop ratio
     Status(StatusArgs),
-    // Its help is that of its flags: a doc comment here would take its place.
+    // Their help is that of their flags: doc comments here would take its place.
+    ShadowAll(ShadowAllArgs),
     Simulate(SimulateArgs),
     /// Measure fleets of real processes on this machine
     #[command(subcommand)]
@@ -101,6 +104,8 @@ pub(crate) struct AgentArgs {
     /// Where to serve /metrics, /status, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9100", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
+    #[command(flatten)]
+    pub(crate) access: AdminArgs,
 }
 
 #[derive(Debug, Args)]
@@ -122,6 +127,8 @@ pub(crate) struct AggregatorArgs {
     /// Where to serve /metrics, /status, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9110", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
+    #[command(flatten)]
+    pub(crate) access: AdminArgs,
 }
 
 #[derive(Debug, Args)]
@@ -134,9 +141,11 @@ pub(crate) struct ControllerArgs {
     /// Where aggregators attach (gRPC)
     #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7200", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// Where to serve /metrics, /status, /healthz and /readyz
+    /// Where to serve /metrics, /status, /shadow-all, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
+    #[command(flatten)]
+    pub(crate) access: AdminArgs,
     /// Least time between two reports of one node, from 10ms; 1s, the report interval, turns early reports off
     #[arg(long, env = "HEADWORKS_REPORT_SPACING", default_value = "50ms", value_parser = spacing, value_name = "TIME")]
     pub(crate) report_spacing: Duration,
@@ -160,6 +169,8 @@ pub(crate) struct StatusArgs {
     /// Admin address of the node to ask
     #[arg(long, env = "HEADWORKS_STATUS_ADMIN", default_value = "http://127.0.0.1:9120", value_name = "URL")]
     pub(crate) admin: String,
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

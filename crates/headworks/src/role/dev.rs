@@ -15,6 +15,7 @@ use headworks_core::link::SPACING;
 use super::agent::{self, AgentNode};
 use super::aggregator::{self, Aggregator};
 use super::controller::{self, Controller};
+use crate::admin::AdminSettings;
 use crate::cli::DevArgs;
 use crate::failure::Failure;
 use crate::limits_file::{self, Content};
@@ -69,7 +70,7 @@ impl Fleet {
             hold: HOLD,
             spacing: SPACING,
             listen: free_port(),
-            admin,
+            admin: AdminSettings::read_only(admin),
         };
         let controller = Controller::start(settings, limits).await?;
         let mut fleet = Self { controller, aggregators: Vec::new(), agents: Vec::new() };
@@ -87,7 +88,7 @@ impl Fleet {
             region: String::new(),
             hold: HOLD,
             listen: free_port(),
-            admin: free_port(),
+            admin: AdminSettings::read_only(free_port()),
             controllers: vec![format!("http://{}", self.controller.tree)],
         })
         .await?;
@@ -100,7 +101,7 @@ impl Fleet {
                 aggregators: vec![format!("http://{}", aggregator.tree)],
                 http: if self.agents.is_empty() { http } else { free_port() },
                 http_unix: None,
-                admin: free_port(),
+                admin: AdminSettings::read_only(free_port()),
             };
             self.agents.push(AgentNode::start(settings).await?);
         }
