@@ -7,6 +7,7 @@
 
 mod harness;
 
+mod admin;
 mod aggregator_away;
 mod bans;
 mod bench_idle;
@@ -16,6 +17,8 @@ mod command_line;
 mod controller_away;
 mod dev;
 mod drain;
+mod hostile_plan;
+mod hostile_text;
 mod http_api;
 mod limit_held;
 mod metrics_text;
@@ -23,6 +26,7 @@ mod parent_missing;
 mod pipeline;
 mod reload;
 mod shadow;
+mod shadow_all;
 mod status;
 mod suspended;
 

@@ -90,7 +90,7 @@ pub(crate) struct AgentArgs {
     #[arg(long, env = "HEADWORKS_ZONE", value_parser = name)]
     pub(crate) zone: String,
     /// Region of the zone
-    #[arg(long, env = "HEADWORKS_REGION", default_value = "")]
+    #[arg(long, env = "HEADWORKS_REGION", default_value = "", value_parser = region)]
     pub(crate) region: String,
     /// Aggregators of the zone; the agent attaches to one, and to another when that is away
     #[arg(long, env = "HEADWORKS_AGGREGATORS", value_delimiter = ',', required = true, value_name = "URL,…", value_parser = parent_url)]
@@ -116,7 +116,7 @@ pub(crate) struct AggregatorArgs {
     #[arg(long, env = "HEADWORKS_ZONE", value_parser = name)]
     pub(crate) zone: String,
     /// Region of the zone
-    #[arg(long, env = "HEADWORKS_REGION", default_value = "")]
+    #[arg(long, env = "HEADWORKS_REGION", default_value = "", value_parser = region)]
     pub(crate) region: String,
     /// Where agents attach (gRPC)
     #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7100", value_name = "ADDRESS")]
@@ -185,6 +185,11 @@ fn name(text: &str) -> Result<String, String> {
         return Err(format!("write a name of 1 to {MAX_TEXT} bytes, without control characters"));
     }
     Ok(text.to_owned())
+}
+
+/// The name of a region; the empty one is none.
+fn region(text: &str) -> Result<String, String> {
+    if text.is_empty() { Ok(String::new()) } else { name(text) }
 }
 
 /// A spacing of reports: below 10 ms, small news would take more of a node's time than the news are worth.

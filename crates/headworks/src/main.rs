@@ -6,6 +6,7 @@ mod cli;
 mod duration;
 mod failure;
 mod front;
+mod legible;
 mod limits_file;
 mod load;
 mod logging;

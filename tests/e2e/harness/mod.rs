@@ -15,7 +15,7 @@ mod wait;
 
 pub(crate) use figures::{Figure, fraction};
 pub(crate) use fleet::{Fleet, FleetPlan};
-pub(crate) use http::get_unix;
+pub(crate) use http::{Answer, get, get_unix, send};
 pub(crate) use limits::LimitsFile;
 pub(crate) use load::{Load, Loads};
 pub(crate) use node::Node;

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::Token;
 use crate::failure::Failure;
+use crate::legible;
 
 /// Time for the whole conversation.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -42,7 +43,7 @@ pub(crate) async fn ask(admin: &str, question: Question<'_>) -> Result<Vec<u8>, 
         return Ok(body);
     }
     let text = String::from_utf8_lossy(&body);
-    let said: String = text.trim().chars().filter(|c| !c.is_control()).take(256).collect();
+    let said = legible::cut(text.trim(), 256);
     Err(Failure::Failed(match code {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => {
             format!("{admin} refused: {said}; give the token with --token-file")
