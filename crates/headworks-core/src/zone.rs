@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Identity;
-use crate::bucket::Counts;
+use crate::bucket::{Counts, MOST_RATE};
 use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::ladder::PlanState;
 use crate::limits::{Limit, LimitSet};
@@ -375,8 +375,8 @@ impl Zone {
             parent.said.insert(number, Said { counts: bucket.counts, demand: bucket.demand });
             entries.push(ReportEntry {
                 bucket: reference,
-                counts: bucket.counts,
-                demand: Some(bucket.demand),
+                counts: bucket.counts.made_sound(),
+                demand: Some(bucket.demand.min(MOST_RATE)),
                 news: None,
                 in_force: bucket.headroom.or(bucket.in_force).filter(|_| greeting),
                 tokens: bucket.tokens.or(bucket.tokens_told).filter(|_| greeting),

@@ -9,7 +9,7 @@ use crate::legible;
 const TOP: usize = 3;
 /// Characters shown of a value; values come from outside and may be anything.
 const WIDEST_VALUE: usize = 40;
-/// And bytes, escapes counted.
+/// And bytes; more than fit into the column.
 const LONGEST_VALUE: usize = 256;
 
 /// The status as text. Control characters in names and values are escaped.
@@ -104,11 +104,14 @@ fn spelled(limit: &LimitView) -> String {
     }
 }
 
-/// A text from outside, safe for a terminal, and not too long.
+/// A text from outside, safe for a terminal, and not wider than its column.
 fn safe(text: &str) -> String {
-    let shown: String = text.chars().take(WIDEST_VALUE).collect();
-    let more = if shown.len() < text.len() { "…" } else { "" };
-    legible::cut(&shown, LONGEST_VALUE - more.len()) + more
+    let legible = legible::cut(text, LONGEST_VALUE);
+    let mut shown: String = legible.chars().take(WIDEST_VALUE).collect();
+    if shown.len() < legible.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 #[cfg(test)]
