@@ -115,6 +115,8 @@ fn it_reaches_the_fleet_within_a_second_and_survives_a_restart() {
         assert_eq!(node.says("shadow-all is on"), 1, "{}", node.id);
     }
     assert!(pair.ask(1, &[]).contains("shadow-all is on"));
+    let table = Process::run(["status", "--admin", &pair.agents[1].url("admin")], 5 * SECOND).stdout;
+    assert!(table.contains("shadow-all is on"), "{table}");
 
     std::thread::sleep(2 * SECOND);
     pair.controllers[0].kill();

@@ -74,12 +74,15 @@ impl Posted {
 
     /// Whether a child has not been told of the present state.
     pub fn is_news_for(&self, child: ChildId) -> bool {
-        self.told.get(&child).copied().unwrap_or_default() != self.switch
+        let thrown = self.switch != Switch::default();
+        thrown && self.told.get(&child).copied().unwrap_or_default() != self.switch
     }
 
     /// The state to tell this child now.
     pub fn tell(&mut self, child: ChildId) -> Switch {
-        self.told.insert(child, self.switch);
+        if self.switch != Switch::default() {
+            self.told.insert(child, self.switch);
+        }
         self.switch
     }
 

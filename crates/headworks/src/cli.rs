@@ -159,9 +159,11 @@ pub(crate) struct DevArgs {
     /// Where the first agent answers /allow
     #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
     pub(crate) http: SocketAddr,
-    /// Where the controller serves /metrics and /status
+    /// Where the controller serves /metrics, /status and /shadow-all
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
+    #[command(flatten)]
+    pub(crate) access: AdminArgs,
 }
 
 #[derive(Debug, Args)]
@@ -204,7 +206,12 @@ fn parent_url(text: &str) -> Result<String, String> {
     let text = text.trim();
     let advice = || format!("write it as http://host:port, in at most {MAX_TEXT} bytes");
     let uri: axum::http::Uri = text.parse().map_err(|_| advice())?;
-    if uri.scheme_str() != Some("http") || uri.port_u16().is_none() || text.len() > MAX_TEXT {
+    // What is before an @ may be a password, and the URL is shown in logs and by /stats.
+    if uri.scheme_str() != Some("http")
+        || uri.port_u16().is_none()
+        || text.len() > MAX_TEXT
+        || text.contains('@')
+    {
         return Err(advice());
     }
     Ok(text.to_owned())

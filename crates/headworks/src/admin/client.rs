@@ -84,7 +84,9 @@ fn authority(admin: &str) -> Result<String, Failure> {
     let hint = || Failure::Usage(format!("--admin {admin:?} is no address; write it as http://host:port"));
     let uri: hyper::Uri = admin.parse().map_err(|_| hint())?;
     match (uri.scheme_str(), uri.authority()) {
-        (Some("http") | None, Some(authority)) if authority.port().is_some() => Ok(authority.to_string()),
+        (Some("http") | None, Some(authority)) if authority.port().is_some() && !admin.contains('@') => {
+            Ok(authority.to_string())
+        }
         _ => Err(hint()),
     }
 }

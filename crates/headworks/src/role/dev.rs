@@ -31,8 +31,9 @@ const EXAMPLE: &str = include_str!("dev/example.yaml");
 /// `headworks dev`.
 pub(crate) async fn run(args: DevArgs) -> Result<(), Failure> {
     let (limits, followed) = load(args.limits)?;
+    let admin = args.access.at(args.admin)?;
     let stop = shutdown::on_signal()?;
-    let fleet = Fleet::start(args.http, args.admin, limits.clone()).await?;
+    let fleet = Fleet::start(args.http, admin, limits.clone()).await?;
     if let Some((path, content)) = followed {
         fleet.controller.follow(path, content);
     }
@@ -64,13 +65,13 @@ struct Fleet {
 }
 
 impl Fleet {
-    async fn start(http: SocketAddr, admin: SocketAddr, limits: Arc<LimitSet>) -> Result<Self, Failure> {
+    async fn start(http: SocketAddr, admin: AdminSettings, limits: Arc<LimitSet>) -> Result<Self, Failure> {
         let settings = controller::Settings {
             id: Some("controller".to_owned()),
             hold: HOLD,
             spacing: SPACING,
             listen: free_port(),
-            admin: AdminSettings::read_only(admin),
+            admin,
         };
         let controller = Controller::start(settings, limits).await?;
         let mut fleet = Self { controller, aggregators: Vec::new(), agents: Vec::new() };
