@@ -23,7 +23,7 @@ fn fails(args: &[&str], code: i32, told: &[&str]) {
 
 #[test]
 fn wrong_usage_is_named_and_exits_with_64() {
-    let table: [(&[&str], &[&str]); 18] = [
+    let table: [(&[&str], &[&str]); 20] = [
         (&[], &["Usage"]),
         (&["controler"], &["controler", "controller"]),
         (&["agent", "--zone", "a"], &["--aggregators"]),
@@ -50,6 +50,11 @@ fn wrong_usage_is_named_and_exits_with_64() {
             &["--limit", "--surge"],
         ),
         (&["status", "--admin", "127.0.0.1"], &["--admin"]),
+        (&["status", "--admin", "http://a:b@127.0.0.1:1"], &["--admin"]),
+        (
+            &["agent", "--zone", "a", "--aggregators", "http://a:b@h:1"],
+            &["--aggregators", "http://host:port"],
+        ),
         (&["--log", "a=b=c", "status"], &["--log"]),
     ];
     for (args, told) in table {

@@ -7,6 +7,7 @@
 
 mod harness;
 
+mod admin;
 mod aggregator_away;
 mod alerts;
 mod bans;
@@ -19,6 +20,8 @@ mod dev;
 mod drain;
 mod failover;
 mod faults_links;
+mod hostile_plan;
+mod hostile_text;
 mod http_api;
 mod limit_held;
 mod metrics_text;
@@ -26,6 +29,7 @@ mod parent_missing;
 mod pipeline;
 mod reload;
 mod shadow;
+mod shadow_all;
 mod state_dir;
 mod status;
 mod suspended;

@@ -15,7 +15,7 @@ limits:
 ";
 
 /// What promtool finds wrong with this text.
-fn faults(text: &str) -> Option<String> {
+pub(crate) fn faults(text: &str) -> Option<String> {
     let command = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())

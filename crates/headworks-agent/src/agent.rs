@@ -86,6 +86,7 @@ impl Builder {
             records: HashMap::new(),
             outbox: None,
             told: PlanState::None,
+            shadow_all: false,
             refused: 0,
         };
         agent.take_over();
@@ -104,6 +105,7 @@ pub struct Agent {
     records: HashMap<BucketNumber, Arc<Record>>,
     outbox: Option<Outbox>,
     told: PlanState,
+    shadow_all: bool,
     refused: u64,
 }
 
@@ -182,6 +184,7 @@ impl Agent {
                 let now = self.clock.now();
                 let effects = self.state.plan(plan, now);
                 self.refused += u64::from(refused) + u64::from(effects.unknown);
+                self.follow_switch();
                 if let Some(limits) = effects.limits {
                     tracing::info!(limits = limits.limits().len(), digest = %limits.digest(), "limits in force");
                     self.limiter.install(&limits);
@@ -191,6 +194,14 @@ impl Agent {
                 self.outbox = None;
                 self.state.detached();
             }
+        }
+    }
+
+    fn follow_switch(&mut self) {
+        let shadow_all = self.state.shadow_all();
+        if std::mem::replace(&mut self.shadow_all, shadow_all) != shadow_all {
+            self.limiter.set_shadow_all(shadow_all);
+            log_shadow_all(shadow_all);
         }
     }
 
@@ -271,6 +282,15 @@ pub fn log_plan_state(state: PlanState, age: Option<Duration>) {
         PlanState::Fresh => tracing::info!("plan is fresh: limits follow the fleet"),
         PlanState::Alone => tracing::warn!(?age, "plan is old: the last drop ratios stay for the hold"),
         PlanState::Open => tracing::warn!(?age, "hold is over: failing open, nothing is dropped but bans"),
+    }
+}
+
+/// Logs that the fleet's switch was thrown, in the words that operators look for.
+pub fn log_shadow_all(shadow_all: bool) {
+    if shadow_all {
+        tracing::warn!("shadow-all is on: every limit counts what it would drop, nothing is dropped");
+    } else {
+        tracing::info!("shadow-all is off: every limit is in its own mode again");
     }
 }
 

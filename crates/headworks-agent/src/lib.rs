@@ -24,7 +24,7 @@ mod limiter;
 mod state;
 pub mod uplink;
 
-pub use agent::{Agent, Builder, HOLD, draw_incarnation, log_plan_state};
+pub use agent::{Agent, Builder, HOLD, draw_incarnation, log_plan_state, log_shadow_all};
 pub use clock::Clock;
 pub use headworks_core::attributes::Attributes;
 pub use headworks_core::ladder::PlanState;

@@ -23,6 +23,7 @@ use crate::meter::units;
 use crate::readings::Beats;
 use crate::registry::Registry;
 use crate::significance::least_units;
+use crate::switch::Switch;
 use crate::units::{Headroom, Moment};
 
 use bucket::Bucket;
@@ -72,6 +73,7 @@ impl Identity {
             previous_parent,
             previous_incarnation,
             limits: limits.map(LimitSet::digest),
+            switch: Switch::default(),
         }
     }
 }
@@ -141,6 +143,7 @@ pub struct Agent {
     moves: bool,
     /// Something changed of what is in force, or will by then.
     stale_from: Moment,
+    switch: Switch,
 }
 
 impl Agent {
@@ -168,6 +171,7 @@ impl Agent {
             remembered: None,
             moves: false,
             stale_from: now,
+            switch: Switch::default(),
         }
     }
 
@@ -238,6 +242,8 @@ impl Agent {
             return effects;
         }
         self.remembered = None;
+        // Obeyed, and not merged: what the agent alone remembers, no controller could change any more.
+        self.switch = plan.switch;
         if before != PlanState::Fresh {
             self.stale_from = Moment::default();
         }
@@ -288,6 +294,11 @@ impl Agent {
     /// What the plan in hand is worth by the node's own hold.
     pub fn plan_state(&self, now: Moment) -> PlanState {
         self.link.plan().map_or(PlanState::None, |plan| plan.state(now, self.hold))
+    }
+
+    /// Whether every limit only counts what it would drop.
+    pub fn shadow_all(&self) -> bool {
+        self.switch.shadow_all
     }
 
     /// The link to the parent, and the plan that came over it.
@@ -433,6 +444,6 @@ impl Agent {
         let sequence = self.link.say(now, full, complete && !takes_over);
         let elapsed = if takes_over { self.last_told } else { elapsed };
         self.last_told = elapsed;
-        Report { sequence, elapsed, full, agents: 1, entries }
+        Report { sequence, elapsed, full, agents: 1, entries, switch: None }
     }
 }

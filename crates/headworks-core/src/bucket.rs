@@ -57,6 +57,9 @@ pub enum Values {
     Rest,
 }
 
+/// Rates above this, in units a second, are no rates: one such term in a sum would wipe out all others.
+pub const MOST_RATE: f64 = 1e12;
+
 /// What a bucket has counted since its node started; every number only rises.
 ///
 /// All are in cost units. `offered = admitted + dropped`; what a shadow limit would have dropped is admitted.
@@ -74,6 +77,27 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Counts above this are no counts: at a billion a second they take a century.
+    pub const MOST: u64 = 1 << 62;
+
+    /// Whether one node can have counted this.
+    pub fn are_sound(self) -> bool {
+        self == self.made_sound()
+    }
+
+    /// The same where one node can have counted it. Sums need this: a child that counts wrongly, or is heard of between a
+    /// request and its drop, must not make a sum of which the next parent refuses the whole bucket.
+    #[must_use]
+    pub fn made_sound(self) -> Self {
+        let offered = self.offered.min(Self::MOST);
+        Self {
+            offered,
+            dropped: self.dropped.min(offered),
+            would_drop: self.would_drop.min(offered),
+            refused_later: self.refused_later.min(offered),
+        }
+    }
+
     /// What the limit let pass.
     pub fn admitted(self) -> u64 {
         self.offered.saturating_sub(self.dropped)

@@ -18,6 +18,7 @@ use crate::link::{INTERVAL, SPACING};
 use crate::message::{BucketNumber, Hello, Plan, Report, Tier, View};
 use crate::node::Node;
 use crate::numbers::NumberMap;
+use crate::switch::{Posted, Switch};
 use crate::units::{Headroom, Moment};
 
 use orphans::Orphans;
@@ -46,6 +47,7 @@ pub struct Fleet {
     learns_until: Moment,
     computed: Moment,
     awake: Awake,
+    switch: Posted,
 }
 
 impl Fleet {
@@ -64,6 +66,7 @@ impl Fleet {
             learns_until: now + LEARNS,
             computed: now,
             awake: Awake::since(now),
+            switch: Posted::default(),
         };
         fleet.install(limits, now);
         fleet
@@ -98,6 +101,16 @@ impl Fleet {
         }
         self.generation += 1;
         self.recompute(now);
+    }
+
+    /// Turns every limit of the fleet to shadow, or back to its own mode.
+    pub fn throw_switch(&mut self, shadow_all: bool) {
+        self.switch.throw(shadow_all);
+    }
+
+    /// The switch of the fleet.
+    pub fn switch(&self) -> Switch {
+        self.switch.switch()
     }
 
     /// The limits in force.
@@ -190,12 +203,16 @@ impl Node for Fleet {
 
     fn attach(&mut self, hello: Hello, now: Moment) -> Attachment {
         self.orphans.zone_is_back(&hello.zone, now);
+        self.switch.hear_child(hello.tier, hello.switch);
         self.children.attach(hello, now)
     }
 
     fn report(&mut self, child: ChildId, report: &Report, now: Moment) -> Received {
         if self.children.get(child).is_some_and(|child| child.silent) {
             self.orphans.are_heard_again(child);
+        }
+        if let (Some(told), Some(known)) = (report.switch, self.children.get(child)) {
+            self.switch.hear_child(known.hello.tier, told);
         }
         let received = self.children.report(child, report, now);
         for number in &received.touched {
@@ -210,6 +227,7 @@ impl Node for Fleet {
     /// Agents below an aggregator that died, or left for a restart, go on admitting by their last ratio. Their demand is still there, though
     /// nobody reports it: forgotten at once, it would be handed out a second time to everybody else.
     fn detach(&mut self, id: ChildId, now: Moment) {
+        self.switch.forget(id);
         let Some((child, demand)) = self.children.detach(id, now) else { return };
         if child.hello.tier == Tier::Aggregator {
             self.orphan(id, &child.hello.zone, &demand, now);
@@ -241,7 +259,7 @@ impl Node for Fleet {
     }
 
     fn has_news_for(&self, child: ChildId) -> bool {
-        self.children.has_news_for(child)
+        self.children.has_news_for(child) || self.switch.is_news_for(child)
     }
 
     fn plan_for(&mut self, child: ChildId, now: Moment) -> Option<Plan> {
@@ -252,6 +270,7 @@ impl Node for Fleet {
             generation: self.generation,
             spacing: self.spacing,
             limits: &self.limits,
+            switch: self.switch.tell(child),
         };
         self.children.plan_for(child, header, now)
     }

@@ -107,6 +107,9 @@ impl Rung {
             return Headroom::SHUT;
         }
         let last = heard.unwrap_or(Headroom::OPEN);
+        if self.opened >= 1.0 {
+            return Headroom::OPEN;
+        }
         let ratio = last.drop_ratio().value();
         if self.opened <= 0.0 || ratio <= 0.0 {
             return last;
@@ -181,7 +184,7 @@ mod tests {
         let limit = limit("checkout", 400);
         assert_eq!([in_force(&limit, 0), in_force(&limit, 5), in_force(&limit, 60)], [0.5; 3]);
         assert_eq!([61, 62, 63, 64].map(|age| in_force(&limit, age)), [0.6, 0.7, 0.8, 0.9]);
-        assert_eq!(in_force(&limit, 65), 1.0);
+        assert_eq!(in_force(&limit, 65), f64::INFINITY);
         assert!(rung(&limit, 60, 0.0).headroom(&limit, Headroom::new(2.0)).value() > 1.0);
     }
 
@@ -219,7 +222,7 @@ mod tests {
         assert_eq!([in_force(&limit, 59), in_force(&limit, 60)], [0.5, 0.0]);
         assert!(rung(&limit, 59, 0.0).holds());
         limit.on_silence.policy = SilencePolicy::Open;
-        assert_eq!([in_force(&limit, 5), in_force(&limit, 10)], [0.5, 1.0]);
+        assert_eq!([in_force(&limit, 5), in_force(&limit, 10)], [0.5, f64::INFINITY]);
         assert!(!rung(&limit, 6, 0.0).holds());
     }
 

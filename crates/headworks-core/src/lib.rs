@@ -29,6 +29,7 @@ mod readings;
 pub mod registry;
 pub mod significance;
 pub mod status;
+pub mod switch;
 #[cfg(test)]
 mod testing;
 pub mod units;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::bucket::{BucketKey, Counts};
 use crate::limits::{Digest, LimitSet};
+use crate::switch::Switch;
 use crate::units::Headroom;
 
 /// A number that a parent gave to a bucket; valid within one incarnation of that parent, never reused.
@@ -59,6 +60,8 @@ pub struct Hello {
     pub previous_incarnation: Option<Incarnation>,
     /// The limits that it holds already, and need not be sent.
     pub limits: Option<Digest>,
+    /// The switch as it knows it; only aggregators are believed.
+    pub switch: Switch,
 }
 
 /// What a child counted.
@@ -74,6 +77,8 @@ pub struct Report {
     pub agents: u32,
     /// The buckets that were counted.
     pub entries: Vec<ReportEntry>,
+    /// The switch as an aggregator knows it, while its parent says an earlier state.
+    pub switch: Option<Switch>,
 }
 
 /// One bucket in a report.
@@ -148,6 +153,8 @@ pub struct Plan {
     pub shared: Vec<PlanEntry>,
     /// Headrooms of buckets that this child holds.
     pub private: Vec<PlanEntry>,
+    /// The switch of the fleet.
+    pub switch: Switch,
 }
 
 /// How much of the fleet a controller heard; of two controllers, a child obeys the one that hears more.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::agent::Identity;
 use crate::awake::Awake;
-use crate::bucket::Counts;
+use crate::bucket::{Counts, MOST_RATE};
 use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::guard;
 use crate::ladder::PlanState;
@@ -18,6 +18,7 @@ use crate::node::Node;
 use crate::noise::Dispersion;
 use crate::numbers::NumberMap;
 use crate::significance::{AT_A_SUM, is_news, least_units};
+use crate::switch::{Exchanged, Posted, Switch};
 use crate::units::{Headroom, Moment};
 
 use choice::{Candidate, Choice};
@@ -75,6 +76,7 @@ struct Parent {
     wanted: NumberMap<BucketNumber, Wanted>,
     said: NumberMap<BucketNumber, Said>,
     was_attached: bool,
+    switch: Exchanged,
 }
 
 impl Parent {
@@ -103,6 +105,7 @@ pub struct Zone {
     /// Children whose reports are answered when the controller has heard this report of ours.
     unanswered: NumberMap<ChildId, Unanswered>,
     awake: Awake,
+    switch: Posted,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +129,7 @@ impl Zone {
             past: NumberMap::default(),
             unanswered: NumberMap::default(),
             awake: Awake::since(now),
+            switch: Posted::default(),
         }
     }
 
@@ -135,7 +139,9 @@ impl Zone {
         // Whichever controller it was: one has been told what was counted so far.
         let reported = self.parents.iter().any(|parent| parent.was_attached);
         let previous = reported.then(|| format!("controller-{parent}"));
-        self.identity.hello(Tier::Aggregator, previous, known.link.parent(), known.limits.as_deref())
+        let limits = known.limits.as_deref();
+        let hello = self.identity.hello(Tier::Aggregator, previous, known.link.parent(), limits);
+        Hello { switch: self.switch(), ..hello }
     }
 
     /// The stream to a controller is open.
@@ -144,6 +150,7 @@ impl Zone {
         known.link.attach();
         known.said.clear();
         known.was_attached = true;
+        known.switch.greeted(self.switch.switch());
     }
 
     /// The stream to a controller is closed.
@@ -270,6 +277,8 @@ impl Zone {
         if !known.link.accept(&plan, now) {
             return;
         }
+        known.switch.hear(plan.switch);
+        self.switch.hear_parent(plan.switch);
         if let Some(limits) = plan.limits {
             known.limits = Some(limits);
         }
@@ -366,6 +375,11 @@ impl Zone {
         self.obeyed_plan().map_or(PlanState::None, |plan| plan.state(now, self.hold))
     }
 
+    /// The switch of the fleet.
+    pub fn switch(&self) -> Switch {
+        self.switch.switch()
+    }
+
     /// The limits in force.
     pub fn limits(&self) -> &Arc<LimitSet> {
         &self.limits
@@ -391,7 +405,7 @@ impl Zone {
     fn early_report(&mut self, parent: ParentIndex, now: Moment) -> Option<Report> {
         let known = &self.parents[parent];
         let any = self.children.buckets().iter().any(|(number, ..)| self.has_news(known, number));
-        any.then(|| self.build_report(parent, now, false))
+        (any || known.switch.is_news(self.switch())).then(|| self.build_report(parent, now, false))
     }
 
     fn is_due(&self, parent: &Parent, number: BucketNumber, full: bool) -> bool {
@@ -425,8 +439,8 @@ impl Zone {
             parent.said.insert(number, Said { counts: bucket.counts, demand: bucket.demand });
             entries.push(ReportEntry {
                 bucket: reference,
-                counts: bucket.counts,
-                demand: Some(bucket.demand),
+                counts: bucket.counts.made_sound(),
+                demand: Some(bucket.demand.min(MOST_RATE)),
                 news: None,
                 in_force: bucket.headroom.or(bucket.in_force).filter(|_| greeting),
                 tokens: bucket.tokens.or(bucket.tokens_told).filter(|_| greeting),
@@ -440,6 +454,7 @@ impl Zone {
             full,
             agents: self.children.agents(),
             entries,
+            switch: parent.switch.tell(self.switch.switch()),
         }
     }
 }
@@ -450,10 +465,14 @@ impl Node for Zone {
     }
 
     fn attach(&mut self, hello: Hello, now: Moment) -> Attachment {
+        self.switch.hear_child(hello.tier, hello.switch);
         self.children.attach(hello, now)
     }
 
     fn report(&mut self, child: ChildId, report: &Report, now: Moment) -> Received {
+        if let (Some(told), Some(known)) = (report.switch, self.children.get(child)) {
+            self.switch.hear_child(known.hello.tier, told);
+        }
         let received = self.children.report(child, report, now);
         for number in &received.touched {
             self.pass_on(*number, now);
@@ -465,6 +484,7 @@ impl Node for Zone {
     fn detach(&mut self, child: ChildId, now: Moment) {
         self.children.detach(child, now);
         self.unanswered.remove(&child);
+        self.switch.forget(child);
     }
 
     fn tick(&mut self, now: Moment) {
@@ -478,7 +498,7 @@ impl Node for Zone {
     }
 
     fn has_news_for(&self, child: ChildId) -> bool {
-        self.obeyed_plan().is_some() && self.children.has_news_for(child)
+        self.obeyed_plan().is_some() && (self.children.has_news_for(child) || self.switch.is_news_for(child))
     }
 
     fn plan_for(&mut self, child: ChildId, now: Moment) -> Option<Plan> {
@@ -490,6 +510,7 @@ impl Node for Zone {
             generation: plan.generation,
             spacing: plan.spacing,
             limits: &self.limits,
+            switch: self.switch.tell(child),
         };
         self.children.plan_for(child, header, now)
     }

@@ -41,7 +41,7 @@ impl Parent {
     fn hears(&mut self, child: ChildId, seconds: u64, agents: u32, entries: Vec<ReportEntry>) -> Received {
         self.sequence += 1;
         let elapsed = Duration::from_secs(seconds);
-        let report = Report { sequence: self.sequence, elapsed, full: true, agents, entries };
+        let report = Report { sequence: self.sequence, elapsed, full: true, agents, entries, switch: None };
         self.fleet.report(child, &report, self.now + elapsed)
     }
 

@@ -19,6 +19,9 @@ pub enum WireError {
         /// The most allowed, in bytes.
         max: usize,
     },
+    /// A name that could forge a line of a log.
+    #[error("{0} has a control character; rename the node, or its zone")]
+    ControlCharacter(&'static str),
     /// Columns that belong together differ in length.
     #[error("column {column} has {length} values for {expected} buckets")]
     UnequalColumns {

@@ -3,7 +3,7 @@
 use headworks_core::limits::Digest;
 use headworks_core::message::{Hello, Incarnation, Tier};
 
-use crate::{WireError, wire};
+use crate::{WireError, switch, wire};
 
 /// Longest text of a hello, in bytes.
 const MAX_TEXT: usize = 128;
@@ -19,6 +19,7 @@ pub(crate) fn encode(hello: &Hello) -> wire::Hello {
         previous_parent: hello.previous_parent.clone().unwrap_or_default(),
         previous_incarnation: hello.previous_incarnation.map_or(0, |incarnation| incarnation.0),
         limits_digest: hello.limits.map(|digest| digest.0.to_vec()).unwrap_or_default(),
+        switch: switch::encode(hello.switch),
     }
 }
 
@@ -54,12 +55,17 @@ pub(crate) fn decode(hello: wire::Hello) -> Result<Hello, WireError> {
         previous_parent: Some(bounded("hello.previous_parent", hello.previous_parent)?)
             .filter(|parent| !parent.is_empty()),
         limits: digest("hello.limits_digest", &hello.limits_digest)?,
+        switch: switch::decode(hello.switch),
     })
 }
 
 fn bounded(field: &'static str, text: String) -> Result<String, WireError> {
     if text.len() > MAX_TEXT {
         return Err(WireError::TooLong { field, length: text.len(), max: MAX_TEXT });
+    }
+    // Names go into logs, tables and metrics of every node above.
+    if text.chars().any(char::is_control) {
+        return Err(WireError::ControlCharacter(field));
     }
     Ok(text)
 }

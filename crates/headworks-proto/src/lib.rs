@@ -11,6 +11,7 @@ mod kept;
 mod limits;
 mod plan;
 mod report;
+mod switch;
 
 /// Code generated from `proto/headworks/v1`.
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, rust_2018_idioms)]

@@ -137,7 +137,8 @@ fn decode_bound(rate: Option<wire::Rate>) -> Option<Option<Rate>> {
 }
 
 fn is_bounded(limit: &wire::Limit) -> bool {
-    let named = !limit.name.is_empty() && limit.name.len() <= MAX_NAME;
+    // Names become labels of metrics and words of logs.
+    let named = (1..=MAX_NAME).contains(&limit.name.len()) && !limit.name.chars().any(char::is_control);
     let short_keys = limit.per.iter().all(|key| !key.is_empty() && key.len() <= MAX_NAME);
     let short_matches = (limit.r#match.iter())
         .all(|attribute| attribute.key.len() <= MAX_NAME && attribute.value.len() <= MAX_VALUE);

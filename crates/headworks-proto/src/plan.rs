@@ -9,7 +9,7 @@ use headworks_core::units::Headroom;
 
 use crate::report::{micros, narrow};
 use crate::wire::parent_message::Message;
-use crate::{WireError, bucket, hello, limits, wire};
+use crate::{WireError, bucket, hello, limits, switch, wire};
 
 /// The message of a plan.
 pub fn plan_message(plan: &Plan) -> wire::ParentMessage {
@@ -36,6 +36,7 @@ fn encode(plan: &Plan) -> wire::Plan {
         names: plan.names.iter().map(named).collect(),
         shared: section(&plan.shared),
         private: section(&plan.private),
+        switch: switch::encode(plan.switch),
     }
 }
 
@@ -76,6 +77,7 @@ pub fn decode_plan(message: wire::ParentMessage) -> Result<(Plan, u32), WireErro
         names: names(plan.names, &mut refused),
         shared: entries("shared", plan.shared, &mut refused)?,
         private: entries("private", plan.private, &mut refused)?,
+        switch: switch::decode(plan.switch),
     };
     Ok((plan, refused))
 }

@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use headworks_core::bucket::Counts;
+use headworks_core::bucket::{Counts, MOST_RATE};
 use headworks_core::message::{BucketNumber, BucketRef, News, Report, ReportEntry};
 use headworks_core::units::Headroom;
 
-use crate::{MAX_BUCKETS_PER_REPORT, WireError, bucket, wire};
+use crate::{MAX_BUCKETS_PER_REPORT, WireError, bucket, switch, wire};
 
-/// Counts above this are no counts: at a billion a second they take a century.
-const MOST_COUNTED: u64 = 1 << 62;
-/// Rates above this, in units a second, are no rates: one such term in a sum would wipe out all others.
-const MOST_RATE: f64 = 1e12;
 /// News of a shorter stretch is no news: nobody looks that often.
 const SHORTEST_NEWS: Duration = Duration::from_millis(10);
 
@@ -21,6 +17,7 @@ pub(crate) fn encode(report: &Report) -> wire::Report {
         elapsed_micros: micros(report.elapsed),
         full: report.full,
         agents: report.agents,
+        switch: report.switch.and_then(switch::encode),
         ..wire::Report::default()
     };
     let (mut named, mut numbered) = (Vec::new(), Vec::new());
@@ -106,6 +103,7 @@ pub(crate) fn decode(report: wire::Report) -> Result<(Report, u32), WireError> {
         full: report.full,
         agents: report.agents,
         entries,
+        switch: report.switch.map(|told| switch::decode(Some(told))),
     };
     Ok((report, refused))
 }
@@ -158,10 +156,7 @@ fn row(bucket: BucketRef, entries: &wire::Entries, index: usize) -> Option<Repor
     let tokens = entries.tokens.get(index).copied().filter(|tokens| !tokens.is_nan());
     let demand = entries.demand.get(index).copied().filter(|demand| !demand.is_nan());
     let in_force = entries.in_force.get(index).copied().filter(|headroom| !headroom.is_nan());
-    let sound = counts.offered <= MOST_COUNTED
-        && counts.dropped <= counts.offered
-        && counts.would_drop <= counts.offered
-        && counts.refused_later <= counts.offered
+    let sound = counts.are_sound()
         && news.is_none_or(|news| is_sound(news) && news.units <= counts.offered)
         && tokens.is_none_or(f64::is_finite)
         && demand.is_none_or(|demand| (0.0..=MOST_RATE).contains(&demand))

@@ -12,6 +12,7 @@ use headworks_core::limits::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, 
 use headworks_core::message::{
     BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier, View,
 };
+use headworks_core::switch::Switch;
 use headworks_core::units::{Headroom, Rate, Unit};
 use headworks_proto::{
     DESCRIPTORS, FromChild, WireError, decode_child, decode_kept, decode_plan, goodbye_message,
@@ -33,6 +34,7 @@ fn hello() -> Hello {
         previous_parent: Some("aggregator-2".into()),
         previous_incarnation: None,
         limits: Some(Digest(*b"0123456789abcdef")),
+        switch: Switch::default(),
     }
 }
 
@@ -74,6 +76,7 @@ fn full_report() -> Report {
             ReportEntry { demand: Some(1e9), in_force: Some(Headroom::SHUT), ..of_three },
             of_four,
         ],
+        switch: None,
     }
 }
 
@@ -84,6 +87,7 @@ fn early_report() -> Report {
         full: false,
         agents: 1,
         entries: vec![counted(numbered(3), 5_000_100_000, 300, 0)],
+        switch: None,
     }
 }
 
@@ -111,6 +115,7 @@ fn report_of_news() -> Report {
             },
             counted(numbered(300), 12, 0, 0),
         ],
+        switch: None,
     }
 }
 
@@ -198,6 +203,7 @@ fn plan() -> Plan {
         ],
         shared: vec![entry(1, 0.25), entry(2, 0.0)],
         private: vec![entry(3, 1.5), entry(300, f64::INFINITY)],
+        switch: Switch::default(),
     }
 }
 
@@ -217,6 +223,24 @@ fn plan_of_budgets() -> Plan {
         private: vec![entry(3, 0.0, Some(-7.25))],
         ..plan()
     }
+}
+
+const THROWN: Switch = Switch { version: 300, shadow_all: true };
+
+/// The hello of an aggregator that knows the switch.
+fn hello_of_switch() -> Hello {
+    Hello { tier: Tier::Aggregator, switch: THROWN, ..hello() }
+}
+
+/// What an aggregator tells a controller that does not know it.
+fn report_of_switch() -> Report {
+    Report { entries: Vec::new(), agents: 250, switch: Some(THROWN), ..early_report() }
+}
+
+/// A plan after the switch was thrown, and thrown back.
+fn plan_of_switch() -> Plan {
+    let switch = Switch { version: 301, shadow_all: false };
+    Plan { switch, limits: None, names: Vec::new(), shared: Vec::new(), private: Vec::new(), ..plan() }
 }
 
 /// Sixteen bytes a line, so that a diff shows where.
@@ -260,13 +284,15 @@ fn told(report: Report) -> FromChild {
 }
 
 /// Every message of a child that has golden bytes.
-fn children() -> [(&'static str, wire::ChildMessage, FromChild); 5] {
+fn children() -> [(&'static str, wire::ChildMessage, FromChild); 7] {
     [
         ("hello", hello_message(&hello()), FromChild::Hello(hello())),
         ("report_full", report_message(&full_report()), told(full_report())),
         ("report_early", report_message(&early_report()), told(early_report())),
         ("report_news", report_message(&report_of_news()), told(report_of_news())),
         ("goodbye", goodbye_message(), FromChild::Goodbye),
+        ("hello_switch", hello_message(&hello_of_switch()), FromChild::Hello(hello_of_switch())),
+        ("report_switch", report_message(&report_of_switch()), told(report_of_switch())),
     ]
 }
 
@@ -282,6 +308,8 @@ fn a_plan_has_its_golden_bytes() {
     assert_eq!(parent_says(&golden("plan", &plan_message(&plan()))), Ok((plan(), 0)));
     let budgets = plan_of_budgets();
     assert_eq!(parent_says(&golden("plan_budgets", &plan_message(&budgets))), Ok((budgets, 0)));
+    let switch = plan_of_switch();
+    assert_eq!(parent_says(&golden("plan_switch", &plan_message(&switch))), Ok((switch, 0)));
 }
 
 #[test]
@@ -302,7 +330,7 @@ fn what_an_agent_keeps_has_its_golden_bytes() {
     assert_eq!(decode_kept(message), Ok((kept, 0)));
 }
 
-/// These bytes were made before there were news, tokens and refusals by later limits.
+/// These bytes were made before there were news, tokens, refusals by later limits and the switch.
 #[test]
 fn what_an_earlier_release_says_is_understood_as_without_what_was_added() {
     for name in ["report_full", "report_early"] {
@@ -311,9 +339,10 @@ fn what_an_earlier_release_says_is_understood_as_without_what_was_added() {
         };
         let added = |entry: &ReportEntry| (entry.news, entry.tokens, entry.counts.refused_later);
         assert!(report.entries.iter().all(|entry| added(entry) == (None, None, 0)), "{name}: {report:?}");
+        assert_eq!(report.switch, None, "{name}");
     }
     let (plan, refused) = parent_says(&committed_bytes("plan")).unwrap();
-    assert_eq!((plan.heard, refused), (0, 0));
+    assert_eq!((plan.heard, refused, plan.switch), (0, 0, Switch::default()));
     assert!(plan.shared.iter().chain(&plan.private).all(|entry| entry.tokens.is_none()), "{plan:?}");
 }
 

@@ -262,6 +262,17 @@ fn a_text_of_a_hello_past_its_bound_is_an_error_that_names_it() {
 }
 
 #[test]
+fn a_name_in_a_hello_that_could_forge_a_line_is_an_error_that_names_it() {
+    let hostile = || "x\"} 1\nevil_total{a=\"b\u{1b}]0;t\u{7}\r\nlevel=error msg=fake".to_owned();
+    let told = |field| format!("{field} has a control character; rename the node, or its zone");
+    assert_eq!(fault(|hello| hello.node = hostile()), told("hello.node"));
+    assert_eq!(fault(|hello| hello.zone = hostile()), told("hello.zone"));
+    assert_eq!(fault(|hello| hello.region = hostile()), told("hello.region"));
+    assert_eq!(fault(|hello| hello.version = hostile()), told("hello.version"));
+    assert_eq!(fault(|hello| hello.previous_parent = hostile()), told("hello.previous_parent"));
+}
+
+#[test]
 fn a_message_of_no_kind_is_an_error() {
     assert_eq!(decode_child(wire::ChildMessage::default()), Err(WireError::NoMessage));
     assert_eq!(decode_plan(wire::ParentMessage::default()), Err(WireError::NoMessage));
@@ -291,9 +302,10 @@ fn decode(plan: wire::Plan) -> Result<(Plan, u32), WireError> {
 type Damage = fn(&mut wire::Limit);
 
 /// One way each in which a limit makes no sense, or only to a later release.
-const SENSELESS: [(&str, Damage); 19] = [
+const SENSELESS: [(&str, Damage); 20] = [
     ("no name", |limit| limit.name.clear()),
     ("a long name", |limit| limit.name = "n".repeat(129)),
+    ("a name that forges a line", |limit| limit.name = "x\"} 1\nevil_total{a=\"b".into()),
     ("the name of another", |limit| limit.name = "before".into()),
     ("too many keys", |limit| limit.per = vec!["key".into(); 17]),
     ("no cost", |limit| limit.cost = 0),
@@ -345,7 +357,7 @@ fn a_limit_of_a_parent_without_bursts_and_guards_has_the_defaults() {
 fn a_headroom_that_no_law_gives_is_refused_by_itself() {
     let section = || wire::Headrooms {
         numbers: vec![1, 2, 3],
-        headroom: vec![0.0, f32::NAN, f32::INFINITY],
+        headroom: vec![1.7, f32::NAN, f32::INFINITY],
         tokens: vec![],
     };
     let negative = wire::Headrooms { headroom: vec![0.5, -0.5, 1.0], ..section() };

@@ -9,6 +9,7 @@ use headworks_core::limits::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, 
 use headworks_core::message::{
     BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier, View,
 };
+use headworks_core::switch::Switch;
 use headworks_core::units::{Headroom, Rate, Unit};
 use headworks_proto::{
     FromChild, MAX_REPORT_BYTES, decode_child, decode_plan, goodbye_message, hello_message, plan_message,
@@ -43,12 +44,16 @@ fn key() -> impl Strategy<Value = BucketKey> {
     })
 }
 
+fn switch() -> impl Strategy<Value = Switch> {
+    (any::<u64>(), any::<bool>()).prop_map(|(version, shadow_all)| Switch { version, shadow_all })
+}
+
 fn hello() -> impl Strategy<Value = Hello> {
     let tier = select(vec![Tier::Agent, Tier::Aggregator, Tier::Controller]);
     let parent = option::of(text().prop_map(|parent| format!("p{parent}")));
     let limits = option::of(any::<[u8; 16]>().prop_map(Digest));
-    (text(), 1..=u64::MAX, tier, [text(), text(), text()], parent, limits).prop_map(
-        |(node, incarnation, tier, [zone, region, version], previous_parent, limits)| Hello {
+    (text(), 1..=u64::MAX, tier, [text(), text(), text()], parent, limits, switch()).prop_map(
+        |(node, incarnation, tier, [zone, region, version], previous_parent, limits, switch)| Hello {
             node: format!("n{node}"),
             incarnation: Incarnation(incarnation),
             tier,
@@ -58,6 +63,7 @@ fn hello() -> impl Strategy<Value = Hello> {
             previous_incarnation: previous_parent.as_ref().map(|_| Incarnation(7)),
             previous_parent,
             limits,
+            switch,
         },
     )
 }
@@ -105,13 +111,14 @@ fn entry(bucket: impl Strategy<Value = BucketRef>) -> impl Strategy<Value = Repo
 fn report() -> impl Strategy<Value = Report> {
     let named = vec(entry(key().prop_map(BucketRef::Named)), 0..6);
     let numbered = vec(entry(any::<u32>().prop_map(|number| BucketRef::Number(BucketNumber(number)))), 0..6);
-    (any::<u64>(), duration(), any::<bool>(), any::<u32>(), named, numbered).prop_map(
-        |(sequence, elapsed, full, agents, named, numbered)| Report {
+    (any::<u64>(), duration(), any::<bool>(), any::<u32>(), named, numbered, switch()).prop_map(
+        |(sequence, elapsed, full, agents, named, numbered, switch)| Report {
             sequence,
             elapsed,
             full,
             agents,
             entries: [named, numbered].concat(),
+            switch: Some(switch).filter(|switch| *switch != Switch::default()),
         },
     )
 }
@@ -199,10 +206,11 @@ prop_compose! {
         names in vec((any::<u32>().prop_map(BucketNumber), key()), 0..4),
         shared in section(),
         private in section(),
+        switch in switch(),
     ) -> Plan {
         Plan {
             incarnation, sequence, heard, age, ttl, interval, spacing, view, digest, generation, limits, names,
-            shared, private,
+            shared, private, switch,
         }
     }
 }
@@ -385,6 +393,7 @@ fn a_report_of_a_hundred_thousand_numbered_buckets_fits() {
         full: true,
         agents: 1_000,
         entries: (0..100_000).map(entry).collect(),
+        switch: None,
     };
     assert!(report_message(&report).encoded_len() <= MAX_REPORT_BYTES);
 }

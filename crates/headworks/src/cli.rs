@@ -8,9 +8,11 @@ use clap::{Args, Parser, Subcommand};
 use headworks_agent::uplink::Stay;
 use headworks_core::link::INTERVAL;
 
+use crate::admin::AdminArgs;
 use crate::bench::{IdleArgs, SurgeArgs};
 use crate::duration;
 use crate::load::LoadArgs;
+use crate::shadow_all::{ShadowAllArgs, TokenArgs};
 use crate::simulate::SimulateArgs;
 
 /// Limits that hold for the whole fleet, decided in each process without a network hop.
@@ -42,7 +44,8 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Show what a node sees: zones, children, and each limit's rates and drop ratio
     Status(StatusArgs),
-    // Its help is that of its flags: a doc comment here would take its place.
+    // Their help is that of their flags: doc comments here would take its place.
+    ShadowAll(ShadowAllArgs),
     Simulate(SimulateArgs),
     /// Measure fleets of real processes on this machine
     #[command(subcommand)]
@@ -109,7 +112,7 @@ pub(crate) struct AgentArgs {
     #[arg(long, env = "HEADWORKS_ZONE", value_parser = name)]
     pub(crate) zone: String,
     /// Region of the zone
-    #[arg(long, env = "HEADWORKS_REGION", default_value = "")]
+    #[arg(long, env = "HEADWORKS_REGION", default_value = "", value_parser = region)]
     pub(crate) region: String,
     /// Aggregators of the zone; the agent attaches to one, and to another when that is away. A name with several addresses
     /// stands for several aggregators
@@ -128,6 +131,8 @@ pub(crate) struct AgentArgs {
     /// Where to serve /metrics, /status, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9100", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
+    #[command(flatten)]
+    pub(crate) access: AdminArgs,
 }
 
 #[derive(Debug, Args)]
@@ -140,7 +145,7 @@ pub(crate) struct AggregatorArgs {
     #[arg(long, env = "HEADWORKS_ZONE", value_parser = name)]
     pub(crate) zone: String,
     /// Region of the zone
-    #[arg(long, env = "HEADWORKS_REGION", default_value = "")]
+    #[arg(long, env = "HEADWORKS_REGION", default_value = "", value_parser = region)]
     pub(crate) region: String,
     /// Where agents attach (gRPC)
     #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7100", value_name = "ADDRESS")]
@@ -151,6 +156,8 @@ pub(crate) struct AggregatorArgs {
     /// Where to serve /metrics, /status, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9110", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
+    #[command(flatten)]
+    pub(crate) access: AdminArgs,
 }
 
 #[derive(Debug, Args)]
@@ -163,9 +170,11 @@ pub(crate) struct ControllerArgs {
     /// Where aggregators attach (gRPC)
     #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7200", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// Where to serve /metrics, /status, /healthz and /readyz
+    /// Where to serve /metrics, /status, /shadow-all, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
+    #[command(flatten)]
+    pub(crate) access: AdminArgs,
     /// Least time between two reports of one node, from 10ms; 1s, the report interval, turns early reports off
     #[arg(long, env = "HEADWORKS_REPORT_SPACING", default_value = "50ms", value_parser = spacing, value_name = "TIME")]
     pub(crate) report_spacing: Duration,
@@ -179,9 +188,11 @@ pub(crate) struct DevArgs {
     /// Where the first agent answers /allow
     #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
     pub(crate) http: SocketAddr,
-    /// Where the controller serves /metrics and /status
+    /// Where the controller serves /metrics, /status and /shadow-all
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
+    #[command(flatten)]
+    pub(crate) access: AdminArgs,
 }
 
 #[derive(Debug, Args)]
@@ -189,6 +200,8 @@ pub(crate) struct StatusArgs {
     /// Admin address of the node to ask
     #[arg(long, env = "HEADWORKS_STATUS_ADMIN", default_value = "http://127.0.0.1:9120", value_name = "URL")]
     pub(crate) admin: String,
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -203,6 +216,11 @@ fn name(text: &str) -> Result<String, String> {
         return Err(format!("write a name of 1 to {MAX_TEXT} bytes, without control characters"));
     }
     Ok(text.to_owned())
+}
+
+/// The name of a region; the empty one is none.
+fn region(text: &str) -> Result<String, String> {
+    if text.is_empty() { Ok(String::new()) } else { name(text) }
 }
 
 /// A spacing of reports: below 10 ms, small news would take more of a node's time than the news are worth.
@@ -231,7 +249,12 @@ fn parent_url(text: &str) -> Result<String, String> {
     let text = text.trim();
     let advice = || format!("write it as http://host:port, in at most {MAX_TEXT} bytes");
     let uri: axum::http::Uri = text.parse().map_err(|_| advice())?;
-    if uri.scheme_str() != Some("http") || uri.port_u16().is_none() || text.len() > MAX_TEXT {
+    // What is before an @ may be a password, and the URL is shown in logs and by /stats.
+    if uri.scheme_str() != Some("http")
+        || uri.port_u16().is_none()
+        || text.len() > MAX_TEXT
+        || text.contains('@')
+    {
         return Err(advice());
     }
     Ok(text.to_owned())

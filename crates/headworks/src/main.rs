@@ -6,12 +6,14 @@ mod cli;
 mod duration;
 mod failure;
 mod front;
+mod legible;
 mod limits_file;
 mod load;
 mod logging;
 mod metrics;
 mod role;
 mod serve;
+mod shadow_all;
 mod shutdown;
 mod simulate;
 mod status;
@@ -66,6 +68,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
             return load::run(args).await.map_err(|error| Failure::of(&error).into_usage());
         }
         Command::Status(args) => status::run(&args).await?,
+        Command::ShadowAll(args) => shadow_all::run(&args).await?,
         Command::Simulate(args) => return simulate::run(args).await,
         Command::Bench(BenchCommand::Surge(args)) => bench::surge(&args).await?,
         Command::Bench(BenchCommand::Idle(args)) => bench::idle(&args).await?,

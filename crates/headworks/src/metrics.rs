@@ -74,6 +74,14 @@ fn describe() {
         "headworks_learning",
         "1 while the controller goes by what its children say was in force"
     );
+    describe_gauge!(
+        "headworks_shadow_all",
+        "1 while the fleet's switch has turned every limit to shadow, as this node knows it"
+    );
+    describe_counter!(
+        "headworks_admin_refused_total",
+        "Requests to the admin port that were refused for want of the right token"
+    );
     describe_gauge!("headworks_build_info", "1, with the release and the tier as labels");
 }
 
@@ -89,6 +97,8 @@ fn record_node(status: &NodeStatus) {
     }
     gauge!("headworks_limits_generation").set(status.limits_generation as f64);
     counter!("headworks_refused_entries_total").absolute(status.refused_entries);
+    gauge!("headworks_shadow_all").set(f64::from(u8::from(status.shadow_all)));
+    counter!("headworks_admin_refused_total").absolute(status.admin_refused);
     match status.tier.as_str() {
         "controller" => {
             record_children(status, "aggregator");

@@ -37,9 +37,25 @@ pub(crate) fn get_unix(socket: &Path, path: &str) -> io::Result<Answer> {
     ask(stream, path)
 }
 
+/// Sends `address` a request with these lines of a head, each without its end.
+pub(crate) fn send(address: &str, start: &str, head: &[&str], body: &str) -> io::Result<Answer> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let lines: String = head.iter().map(|line| format!("{line}\r\n")).collect();
+    let length = body.len();
+    let fixed = "Host: test\r\nConnection: close\r\n";
+    let request = format!("{start} HTTP/1.1\r\n{fixed}Content-Length: {length}\r\n{lines}\r\n{body}");
+    stream.write_all(request.as_bytes())?;
+    answer(stream, start)
+}
+
 fn ask(mut stream: impl Read + Write, path: &str) -> io::Result<Answer> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
+    answer(stream, path)
+}
+
+fn answer(mut stream: impl Read, path: &str) -> io::Result<Answer> {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes)?;
     read(&String::from_utf8_lossy(&bytes)).ok_or_else(|| io::Error::other(format!("no answer to {path}")))

@@ -16,7 +16,7 @@ mod wait;
 
 pub(crate) use figures::{Figure, fraction};
 pub(crate) use fleet::{Fleet, FleetPlan};
-pub(crate) use http::get_unix;
+pub(crate) use http::{Answer, get, get_unix, send};
 pub(crate) use limits::LimitsFile;
 pub(crate) use link::Flow;
 pub(crate) use load::{Load, Loads};

@@ -40,6 +40,11 @@ impl Process {
         Ended { status, stdout: process.stdout.whole(), stderr: process.stderr.whole() }
     }
 
+    /// Its number on this machine.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal by its name, such as `TERM`.
     pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id();

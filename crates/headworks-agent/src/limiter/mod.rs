@@ -39,6 +39,8 @@ pub struct Limiter {
 #[derive(Debug)]
 struct Inner {
     rules: ArcSwap<Rules>,
+    /// Every limit counts what it would drop, and drops nothing.
+    shadow_all: AtomicBool,
     opened: Opened,
     link: ArcSwap<LinkStats>,
     clock: Clock,
@@ -71,6 +73,7 @@ impl Limiter {
         Self {
             inner: Arc::new(Inner {
                 rules: ArcSwap::from_pointee(Rules::default()),
+                shadow_all: AtomicBool::new(false),
                 opened: Opened::default(),
                 link: ArcSwap::from_pointee(LinkStats::default()),
                 clock,
@@ -86,12 +89,13 @@ impl Limiter {
     /// through. A shadow limit judges the same, and lets pass.
     pub fn check(&self, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
         let rules = self.inner.rules.load();
+        let shadow_all = self.inner.shadow_all.load(Relaxed);
         let mut tightest: Option<(&Stage, Headroom)> = None;
         let mut paid = Paid::default();
         for stage in rules.stages() {
             let limit = &stage.limit;
             let cost = u64::from(asked.unwrap_or(limit.cost));
-            let enforced = limit.mode == Mode::Enforce;
+            let enforced = limit.mode == Mode::Enforce && !shadow_all;
             let (over, headroom) = match limit.encounter(attributes) {
                 Encounter::Unconcerned => continue,
                 Encounter::Counted(values) => {
@@ -161,6 +165,11 @@ impl Limiter {
         self.inner.rules.store(Arc::new(rules));
     }
 
+    /// From the next request on every limit is in shadow, or in its own mode again.
+    pub(crate) fn set_shadow_all(&self, shadow_all: bool) {
+        self.inner.shadow_all.store(shadow_all, Relaxed);
+    }
+
     /// The records that came to be since the last call.
     pub(crate) fn take_opened(&self) -> Vec<Arc<Record>> {
         self.inner.opened.take()
@@ -175,6 +184,7 @@ impl Limiter {
     pub fn stats(&self) -> LimiterStats {
         LimiterStats {
             limits: self.inner.rules.load().stats(),
+            shadow_all: self.inner.shadow_all.load(Relaxed),
             link: LinkStats::clone(&self.inner.link.load()),
         }
     }

@@ -13,6 +13,8 @@ use headworks_core::units::DropRatio;
 pub struct LimiterStats {
     /// By limit, in pipeline order; limits whose mode is `off` are left out.
     pub limits: Vec<LimitStats>,
+    /// Whether the fleet's switch has turned all of them to shadow.
+    pub shadow_all: bool,
     /// The link to the control plane.
     pub link: LinkStats,
 }

@@ -58,6 +58,37 @@ fn a_shadow_limit_counts_what_it_would_drop_and_drops_nothing() {
 }
 
 #[test]
+fn under_the_switch_every_limit_counts_what_it_would_drop_and_drops_nothing() {
+    let limiter = limiter(
+        "limits:
+          - {name: half, match: {service: a}, rate: 1/second}
+          - {name: banned, match: {service: b}, rate: 0/second}
+          - {name: spent, match: {service: c}, rate: 1/hour}
+          - {name: each, match: {service: d}, per: [key], rate: 1/second, missing: drop}",
+    );
+    let records = limiter.take_opened();
+    let of = |names: &[&str]| -> Vec<Arc<Record>> {
+        records.iter().filter(|record| names.contains(&&*record.key.limit)).cloned().collect()
+    };
+    squeeze(&of(&["half"]), 0.5);
+    squeeze(&of(&["spent"]), 0.0);
+    let services = ["a", "b", "c", "d"];
+    let allowed = || services.map(|service| allowed_of(&limiter, 100, &[("service", service)]));
+    assert_eq!(allowed()[1..], [0, 0, 0]);
+    limiter.set_shadow_all(true);
+    assert_eq!(allowed(), [100; 4]);
+    let stats = limiter.stats();
+    assert!(stats.shadow_all);
+    let half = stats.limits.iter().find(|limit| &*limit.limit.name == "half").unwrap().counts;
+    assert!((49..=51).contains(&half.dropped) && (49..=51).contains(&half.would_drop), "{half:?}");
+    for limit in stats.limits.iter().filter(|limit| &*limit.limit.name != "half") {
+        assert_eq!((limit.counts.dropped, limit.counts.would_drop), (100, 100), "{}", limit.limit.name);
+    }
+    limiter.set_shadow_all(false);
+    assert_eq!(allowed()[1..], [0, 0, 0]);
+}
+
+#[test]
 fn a_later_limit_counts_only_what_the_earlier_one_let_through() {
     let limiter =
         limiter("limits: [{name: all, rate: 10/second}, {name: each, per: [caller], rate: 5/second}]");

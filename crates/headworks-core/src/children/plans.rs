@@ -7,6 +7,7 @@ use super::{ChildId, Children};
 use crate::limits::LimitSet;
 use crate::link::{INTERVAL, NameRoom};
 use crate::message::{Plan, PlanEntry, View};
+use crate::switch::Switch;
 use crate::units::Moment;
 
 /// A child that heard a plan within this time needs no other for the sake of it. With half an interval a tick right
@@ -28,6 +29,8 @@ pub struct Header<'a> {
     pub spacing: Duration,
     /// The limits in force.
     pub limits: &'a Arc<LimitSet>,
+    /// The switch of the fleet.
+    pub switch: Switch,
 }
 
 impl Children {
@@ -98,6 +101,7 @@ impl Children {
             names,
             shared,
             private,
+            switch: header.switch,
         })
     }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::identity;
 use super::ports::Ports;
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminPort, AdminSettings};
 use crate::cli::AgentArgs;
 use crate::failure::Failure;
 use crate::front::HttpFront;
@@ -32,7 +32,7 @@ pub(super) struct Settings {
     pub(super) state_dir: Option<PathBuf>,
     pub(super) http: SocketAddr,
     pub(super) http_unix: Option<PathBuf>,
-    pub(super) admin: SocketAddr,
+    pub(super) admin: AdminSettings,
 }
 
 /// An agent that runs.
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
         state_dir: args.state_dir,
         http: args.http,
         http_unix: args.http_unix,
-        admin: args.admin,
+        admin: args.access.at(args.admin)?,
     })
     .await?;
     stop.cancelled().await;
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
 impl AgentNode {
     pub(super) async fn start(settings: Settings) -> Result<Self, Failure> {
         let http_listener = serve::bind_tcp("agent --http", settings.http).await?;
-        let admin_listener = serve::bind_tcp("agent --admin", settings.admin).await?;
+        let admin = AdminPort::bind(["agent --admin", "agent --metrics"], settings.admin).await?;
         let unix = settings.http_unix.map(|path| serve::bind_unix("agent --http-unix", &path)).transpose()?;
         let http = http_listener.tcp_address()?;
         let node = settings.id.unwrap_or_else(|| identity::default_id("agent"));
@@ -95,7 +95,7 @@ impl AgentNode {
             let status = sampler.status(&node);
             async move { Some(status) }
         });
-        ports.routes("admin", admin_listener, answers.routes());
+        admin.serve(&ports, answers)?;
         let leaving = CancellationToken::new();
         let uplink = tokio::spawn(agent.run(leaving.clone()));
         ports.set_ready(true);

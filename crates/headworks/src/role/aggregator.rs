@@ -13,10 +13,9 @@ use tokio_util::task::TaskTracker;
 
 use super::identity;
 use super::ports::{Ports, bind_tree};
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminPort, AdminSettings};
 use crate::cli::AggregatorArgs;
 use crate::failure::Failure;
-use crate::serve;
 use crate::shutdown::{self, LINGER};
 use crate::status;
 use crate::tree::{self, Handle, ZoneSeat};
@@ -31,7 +30,7 @@ pub(super) struct Settings {
     pub(super) region: String,
     pub(super) hold: Duration,
     pub(super) listen: SocketAddr,
-    pub(super) admin: SocketAddr,
+    pub(super) admin: AdminSettings,
     pub(super) controllers: Vec<String>,
     pub(super) stay: Stay,
 }
@@ -55,7 +54,7 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
         region: args.region,
         hold: common.hold,
         listen: args.listen,
-        admin: args.admin,
+        admin: args.access.at(args.admin)?,
         controllers: args.controllers,
         stay: args.stay.stay(),
     })
@@ -68,7 +67,7 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
 impl Aggregator {
     pub(super) async fn start(settings: Settings) -> Result<Self, Failure> {
         let tree_listener = bind_tree("aggregator --listen", settings.listen).await?;
-        let admin_listener = serve::bind_tcp("aggregator --admin", settings.admin).await?;
+        let admin = AdminPort::bind(["aggregator --admin", "aggregator --metrics"], settings.admin).await?;
         let tree = tree_listener.local_addr()?;
         let identity = identity::of(settings.id, "aggregator", &settings.zone, &settings.region);
         let clock = Clock::new();
@@ -83,7 +82,7 @@ impl Aggregator {
             async move { asked.ask(status::of_zone).await }
         });
         ports.tree(tree_listener, handle.clone())?;
-        ports.routes("admin", admin_listener, answers.routes());
+        admin.serve(&ports, answers)?;
         let (leaving, uplinks) = (CancellationToken::new(), TaskTracker::new());
         let parents = settings.controllers.into_iter().map(|controller| Parents {
             node: node.clone(),

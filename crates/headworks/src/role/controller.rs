@@ -13,14 +13,13 @@ use tokio::time::sleep;
 
 use super::identity;
 use super::ports::{Ports, bind_tree};
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminPort, AdminSettings, switch_routes};
 use crate::cli::ControllerArgs;
 use crate::failure::Failure;
 use crate::limits_file::{self, Content};
-use crate::serve;
 use crate::shutdown::{self, LINGER};
 use crate::status;
-use crate::tree::{self, FleetSeat, Handle};
+use crate::tree::{self, Change, FleetSeat, Handle};
 
 /// What a controller is started with.
 pub(super) struct Settings {
@@ -29,7 +28,7 @@ pub(super) struct Settings {
     /// Least time between two reports of one node.
     pub(super) spacing: Duration,
     pub(super) listen: SocketAddr,
-    pub(super) admin: SocketAddr,
+    pub(super) admin: AdminSettings,
 }
 
 /// A controller that runs.
@@ -52,7 +51,7 @@ pub(crate) async fn run(args: ControllerArgs) -> Result<(), Failure> {
         hold: common.hold,
         spacing: args.report_spacing,
         listen: args.listen,
-        admin: args.admin,
+        admin: args.access.at(args.admin)?,
     };
     let controller = Controller::start(settings, limits).await?;
     controller.follow(args.limits, content);
@@ -64,8 +63,8 @@ pub(crate) async fn run(args: ControllerArgs) -> Result<(), Failure> {
 impl Controller {
     pub(super) async fn start(settings: Settings, limits: Arc<LimitSet>) -> Result<Self, Failure> {
         let tree_listener = bind_tree("controller --listen", settings.listen).await?;
-        let admin_listener = serve::bind_tcp("controller --admin", settings.admin).await?;
-        let (tree, admin) = (tree_listener.local_addr()?, admin_listener.tcp_address()?);
+        let admin = AdminPort::bind(["controller --admin", "controller --metrics"], settings.admin).await?;
+        let (tree, address) = (tree_listener.local_addr()?, admin.address()?);
         let identity = identity::of(settings.id, "controller", "", "");
         let clock = Clock::new();
         let fleet = Fleet::new(&identity, limits, settings.hold, clock.now()).with_spacing(settings.spacing);
@@ -81,9 +80,9 @@ impl Controller {
             }
         });
         ports.tree(tree_listener, handle.clone())?;
-        ports.routes("admin", admin_listener, answers.routes());
+        admin.serve(&ports, answers.with(switch_routes(handle.clone())))?;
         ports.set_ready(true);
-        Ok(Self { handle, tree, admin, ports, load_errors })
+        Ok(Self { handle, tree, admin: address, ports, load_errors })
     }
 
     /// Follows the limits file: what is good comes into force, what is bad changes nothing but a counter.
@@ -91,7 +90,7 @@ impl Controller {
         let (handle, errors) = (self.handle.clone(), self.load_errors.clone());
         self.ports.spawn(limits_file::watch(path, content, self.ports.closing(), async move |loaded| {
             match loaded {
-                Ok(limits) => handle.own(limits).await,
+                Ok(limits) => handle.own(Change::Limits(limits)).await,
                 Err(error) => {
                     errors.fetch_add(1, Relaxed);
                     for line in error.to_string().lines() {

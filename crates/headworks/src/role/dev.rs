@@ -16,6 +16,7 @@ use headworks_core::link::SPACING;
 use super::agent::{self, AgentNode};
 use super::aggregator::{self, Aggregator};
 use super::controller::{self, Controller};
+use crate::admin::AdminSettings;
 use crate::cli::DevArgs;
 use crate::failure::Failure;
 use crate::limits_file::{self, Content};
@@ -31,8 +32,9 @@ const EXAMPLE: &str = include_str!("dev/example.yaml");
 /// `headworks dev`.
 pub(crate) async fn run(args: DevArgs) -> Result<(), Failure> {
     let (limits, followed) = load(args.limits)?;
+    let admin = args.access.at(args.admin)?;
     let stop = shutdown::on_signal()?;
-    let fleet = Fleet::start(args.http, args.admin, limits.clone()).await?;
+    let fleet = Fleet::start(args.http, admin, limits.clone()).await?;
     if let Some((path, content)) = followed {
         fleet.controller.follow(path, content);
     }
@@ -64,7 +66,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    async fn start(http: SocketAddr, admin: SocketAddr, limits: Arc<LimitSet>) -> Result<Self, Failure> {
+    async fn start(http: SocketAddr, admin: AdminSettings, limits: Arc<LimitSet>) -> Result<Self, Failure> {
         let settings = controller::Settings {
             id: Some("controller".to_owned()),
             hold: HOLD,
@@ -88,7 +90,7 @@ impl Fleet {
             region: String::new(),
             hold: HOLD,
             listen: free_port(),
-            admin: free_port(),
+            admin: AdminSettings::read_only(free_port()),
             controllers: vec![format!("http://{}", self.controller.tree)],
             stay: Stay::default(),
         })
@@ -104,7 +106,7 @@ impl Fleet {
                 state_dir: None,
                 http: if self.agents.is_empty() { http } else { free_port() },
                 http_unix: None,
-                admin: free_port(),
+                admin: AdminSettings::read_only(free_port()),
             };
             self.agents.push(AgentNode::start(settings).await?);
         }

@@ -6,3 +6,5 @@ pub(crate) mod controller;
 pub(crate) mod dev;
 mod identity;
 mod ports;
+
+pub(crate) use ports::Ports;

@@ -46,17 +46,17 @@ impl Ports {
     }
 
     /// Cancelled when the ports close.
-    pub(super) fn closing(&self) -> CancellationToken {
+    pub(crate) fn closing(&self) -> CancellationToken {
         self.closing.clone()
     }
 
     /// Runs a task that ends when the ports close.
-    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);
     }
 
     /// Serves routes on a listener.
-    pub(super) fn routes(&self, what: &str, listener: Listener, routes: Router) {
+    pub(crate) fn routes(&self, what: &str, listener: Listener, routes: Router) {
         self.announce(what, &listener.to_string());
         self.spawn(serve::run(listener, routes, Bounds::default(), self.closing()));
     }

@@ -1,26 +1,15 @@
 //! `headworks status`: asks a node's admin port.
 
-use std::time::Duration;
-
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-
 use super::model::NodeStatus;
 use super::table;
+use crate::admin::{self, Question, Token};
 use crate::cli::StatusArgs;
 use crate::failure::Failure;
 
-/// Time for the whole conversation.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Largest answer that is read.
-const MAX_ANSWER: usize = 64 * 1024 * 1024;
-
 /// Runs the command.
 pub(crate) async fn run(args: &StatusArgs) -> Result<(), Failure> {
-    let (status, body) = ask(&args.admin).await?;
+    let token = args.token.read()?;
+    let (status, body) = ask_with(&args.admin, token.as_ref()).await?;
     if args.json {
         println!("{}", String::from_utf8_lossy(&body));
     } else {
@@ -31,43 +20,13 @@ pub(crate) async fn run(args: &StatusArgs) -> Result<(), Failure> {
 
 /// What the node with this admin address, `http://host:port`, sees; and the same as it told it.
 pub(crate) async fn ask(admin: &str) -> Result<(NodeStatus, Vec<u8>), Failure> {
-    let body = timeout(PATIENCE, fetch(admin))
-        .await
-        .map_err(|_| Failure::Failed(format!("{admin} did not answer within 5 s")))??;
+    ask_with(admin, None).await
+}
+
+async fn ask_with(admin: &str, token: Option<&Token>) -> Result<(NodeStatus, Vec<u8>), Failure> {
+    let body = admin::ask(admin, Question::get("/status", token)).await?;
     let status = serde_json::from_slice(&body).map_err(|error| {
         Failure::Failed(format!("{admin} answered what is no status: {error}; is it an admin port?"))
     })?;
     Ok((status, body))
-}
-
-async fn fetch(admin: &str) -> Result<Vec<u8>, Failure> {
-    let authority = authority(admin)?;
-    let failed = |error: &dyn std::error::Error| {
-        Failure::Failed(format!("cannot ask {admin}: {error}; is a node running with that --admin?"))
-    };
-    let stream = TcpStream::connect(&authority).await.map_err(|error| failed(&error))?;
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
-    tokio::spawn(connection);
-    let request =
-        hyper::Request::get("/status").header("host", &authority).body(Empty::<bytes::Bytes>::new());
-    let request = request.map_err(|error| failed(&error))?;
-    let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
-    let code = response.status();
-    let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
-    let body =
-        body.map_err(|error| Failure::Failed(format!("cannot read the answer of {admin}: {error}")))?;
-    if !code.is_success() {
-        return Err(Failure::Failed(format!("{admin} answered {code}; is it an admin port?")));
-    }
-    Ok(body.to_bytes().to_vec())
-}
-
-fn authority(admin: &str) -> Result<String, Failure> {
-    let hint = || Failure::Usage(format!("--admin {admin:?} is no address; write it as http://host:port"));
-    let uri: hyper::Uri = admin.parse().map_err(|_| hint())?;
-    match (uri.scheme_str(), uri.authority()) {
-        (Some("http") | None, Some(authority)) if authority.port().is_some() => Ok(authority.to_string()),
-        _ => Err(hint()),
-    }
 }

@@ -23,6 +23,15 @@ pub(crate) struct NodeStatus {
     pub(crate) limits_load_errors: u64,
     /// Whether a controller still goes by what its children say was in force.
     pub(crate) learning: bool,
+    /// Whether the fleet's switch has turned every limit to shadow; as this node knows it.
+    #[serde(default)]
+    pub(crate) shadow_all: bool,
+    /// How often the switch was thrown; nodes that tell the same number agree.
+    #[serde(default)]
+    pub(crate) shadow_all_version: u64,
+    /// Requests to the admin port that were refused for want of the right token.
+    #[serde(default)]
+    pub(crate) admin_refused: u64,
     /// Entries of reports and plans that made no sense.
     pub(crate) refused_entries: u64,
     /// Entries of reports that told of more than is plausible, and count as what is.

@@ -22,6 +22,8 @@ pub(crate) fn of_fleet(seat: &FleetSeat, now: Moment) -> NodeStatus {
         plan_age_ms: Some(millis(fleet.age(now))),
         limits_generation: fleet.generation(),
         learning: fleet.is_learning(now),
+        shadow_all: fleet.switch().shadow_all,
+        shadow_all_version: fleet.switch().version,
         ..of_parent(seat, fleet.limits(), now)
     }
 }
@@ -37,6 +39,8 @@ pub(crate) fn of_zone(seat: &ZoneSeat, now: Moment) -> NodeStatus {
         controllers: controllers_of(seat, now),
         views_disagree: zone.disagreement(now).views,
         limits_disagree: zone.disagreement(now).limits,
+        shadow_all: zone.switch().shadow_all,
+        shadow_all_version: zone.switch().version,
         ..of_parent(seat, zone.limits(), now)
     }
 }
@@ -151,6 +155,7 @@ pub(crate) fn of_agent(node: &str, before: &LimiterStats, after: &LimiterStats, 
         limits_digest: link.digest.map(|digest| digest.to_string()),
         refused_entries: link.refused_entries,
         state_write_errors: link.state_write_errors,
+        shadow_all: after.shadow_all,
         limits: after.limits.iter().map(|limit| of_agent_limit(earlier(limit), limit, seconds)).collect(),
         ..NodeStatus::default()
     }

@@ -3,11 +3,14 @@
 use std::fmt::Write;
 
 use super::model::{LimitView, NodeStatus};
+use crate::legible;
 
 /// Bucket values shown for one limit.
 const TOP: usize = 3;
 /// Characters shown of a value; values come from outside and may be anything.
 const WIDEST_VALUE: usize = 40;
+/// And bytes; more than fit into the column.
+const LONGEST_VALUE: usize = 256;
 
 /// The status as text. Control characters in names and values are escaped.
 pub(super) fn render(status: &NodeStatus) -> String {
@@ -21,16 +24,19 @@ pub(super) fn render(status: &NodeStatus) -> String {
 }
 
 fn write_head(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
-    write!(text, "{} {}  plan {}", status.tier, safe(&status.node), status.state)?;
+    write!(text, "{} {}  plan {}", safe(&status.tier), safe(&status.node), safe(&status.state))?;
     if let Some(age) = status.plan_age_ms {
         write!(text, ", {age} ms old")?;
     }
     write!(text, "  limits generation {}", status.limits_generation)?;
     if let Some(digest) = &status.limits_digest {
-        write!(text, ", {:.12}", digest)?;
+        write!(text, ", {:.12}", safe(digest))?;
     }
     let learning = if status.learning { "  (learning what was in force before it started)" } else { "" };
     writeln!(text, "{learning}")?;
+    if status.shadow_all {
+        writeln!(text, "shadow-all is on: every limit counts what it would drop, nothing is dropped")?;
+    }
     for (is_so, warning) in [
         (status.views_disagree, "controllers disagree: one hears more of the fleet than another"),
         (status.limits_disagree, "controllers disagree: they go by different limits"),
@@ -86,7 +92,8 @@ fn write_nodes(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
     }
     for child in &status.children {
         let (node, zone) = (safe(&child.node), safe(&child.zone));
-        let (tier, agents, buckets, age) = (&child.tier, child.agents, child.buckets, child.report_age_ms);
+        let (tier, agents, buckets, age) =
+            (safe(&child.tier), child.agents, child.buckets, child.report_age_ms);
         writeln!(text, "{node:<32} {tier:<12} {zone:<16} {agents:>7} {buckets:>8} {age:>6} ms ago")?;
     }
     Ok(())
@@ -108,7 +115,7 @@ fn write_limit(text: &mut String, limit: &LimitView) -> std::fmt::Result {
     let rate = spelled(limit);
     let rates = [limit.offered, limit.admitted, limit.dropped, limit.would_drop]
         .map(|rate| format!("{:>11}", format!("{rate:.1}/s")));
-    let (name, mode) = (safe(&limit.name), &limit.mode);
+    let (name, mode) = (safe(&limit.name), safe(&limit.mode));
     writeln!(
         text,
         "{name:<28} {mode:<8}{rate:>14}{} {:>7.3} {:>8}",
@@ -134,17 +141,14 @@ fn spelled(limit: &LimitView) -> String {
     }
 }
 
-/// A text from outside, safe for a terminal: escapes instead of control characters, and not too long.
+/// A text from outside, safe for a terminal, and not wider than its column.
 fn safe(text: &str) -> String {
-    let mut safe: String = text.chars().take(WIDEST_VALUE).flat_map(escape).collect();
-    if text.chars().nth(WIDEST_VALUE).is_some() {
-        safe.push('…');
+    let legible = legible::cut(text, LONGEST_VALUE);
+    let mut shown: String = legible.chars().take(WIDEST_VALUE).collect();
+    if shown.len() < legible.len() {
+        shown.push('…');
     }
-    safe
-}
-
-fn escape(c: char) -> Vec<char> {
-    if c.is_control() { c.escape_default().collect() } else { vec![c] }
+    shown
 }
 
 #[cfg(test)]

@@ -9,4 +9,4 @@ mod seat;
 
 pub(crate) use downlink::serve;
 pub(crate) use driver::{Handle, start};
-pub(crate) use seat::{FleetSeat, Seat, ZoneSeat};
+pub(crate) use seat::{Change, FleetSeat, Seat, ZoneSeat};

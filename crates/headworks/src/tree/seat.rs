@@ -42,21 +42,36 @@ pub(crate) struct Doubts {
     pub(crate) clipped: u64,
 }
 
+/// What reaches a controller besides its children.
+pub(crate) enum Change {
+    /// Other limits.
+    Limits(Arc<LimitSet>),
+    /// The fleet's switch is thrown here.
+    ShadowAll(bool),
+}
+
 /// A controller: a fleet, and limits that may change.
 pub(crate) struct FleetSeat {
     pub(crate) fleet: Fleet,
+    told_shadow: bool,
     doubts: Doubts,
 }
 
 impl FleetSeat {
     pub(crate) fn new(fleet: Fleet) -> Self {
-        Self { fleet, doubts: Doubts::default() }
+        Self { fleet, told_shadow: false, doubts: Doubts::default() }
+    }
+
+    fn install(&mut self, limits: Arc<LimitSet>, now: Moment) {
+        self.fleet.install(limits, now);
+        let (limits, generation) = (self.fleet.limits(), self.fleet.generation());
+        tracing::info!(limits = limits.limits().len(), generation, digest = %limits.digest(), "limits in force");
     }
 }
 
 impl Seat for FleetSeat {
     type Node = Fleet;
-    type Event = Arc<LimitSet>;
+    type Event = Change;
 
     fn node(&self) -> &Fleet {
         &self.fleet
@@ -66,17 +81,20 @@ impl Seat for FleetSeat {
         &mut self.fleet
     }
 
-    fn take(&mut self, limits: Arc<LimitSet>, now: Moment) {
-        self.fleet.install(limits, now);
-        let (limits, generation) = (self.fleet.limits(), self.fleet.generation());
-        tracing::info!(limits = limits.limits().len(), generation, digest = %limits.digest(), "limits in force");
+    fn take(&mut self, change: Change, now: Moment) {
+        match change {
+            Change::Limits(limits) => self.install(limits, now),
+            Change::ShadowAll(on) => self.fleet.throw_switch(on),
+        }
     }
 
     fn tick(&mut self, now: Moment) {
         self.fleet.tick(now);
     }
 
-    fn speak(&mut self, _now: Moment) {}
+    fn speak(&mut self, _now: Moment) {
+        tell_shadow(&mut self.told_shadow, self.fleet.switch().shadow_all);
+    }
 
     fn leave(&mut self, _now: Moment) {}
 
@@ -96,6 +114,7 @@ pub(crate) struct ZoneSeat {
     pub(crate) controllers: Vec<String>,
     outboxes: Vec<Option<Outbox>>,
     told: PlanState,
+    told_shadow: bool,
     disagreement: Disagreement,
     doubts: Doubts,
 }
@@ -107,6 +126,7 @@ impl ZoneSeat {
             outboxes: controllers.iter().map(|_| None).collect(),
             controllers,
             told: PlanState::None,
+            told_shadow: false,
             disagreement: Disagreement::default(),
             doubts: Doubts::default(),
         }
@@ -137,6 +157,7 @@ impl ZoneSeat {
             self.told = state;
             headworks_agent::log_plan_state(state, self.zone.obeyed_plan().map(|plan| plan.age(now)));
         }
+        tell_shadow(&mut self.told_shadow, self.zone.switch().shadow_all);
     }
 }
 
@@ -206,5 +227,12 @@ impl Seat for ZoneSeat {
 
     fn doubts_mut(&mut self) -> &mut Doubts {
         &mut self.doubts
+    }
+}
+
+/// Logs each change of the switch once.
+fn tell_shadow(told: &mut bool, shadow_all: bool) {
+    if std::mem::replace(told, shadow_all) != shadow_all {
+        headworks_agent::log_shadow_all(shadow_all);
     }
 }

@@ -75,6 +75,7 @@ fn plan(digest: crate::limits::Digest) -> Plan {
             tokens: None,
         }],
         private: Vec::new(),
+        switch: crate::switch::Switch::default(),
     }
 }
 

@@ -1,0 +1,117 @@
+//! The admin port of every role: health, readiness, metrics, status; on controllers the fleet's switch besides.
+//!
+//! Nothing is changed without the token, and whoever may ask from other machines needs it for all that names callers.
+
+mod args;
+mod client;
+mod gate;
+mod patience;
+mod port;
+mod shadow_all;
+mod token;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router, middleware};
+use tokio::sync::watch;
+
+use crate::metrics;
+use crate::status::NodeStatus;
+
+pub(crate) use args::{AdminArgs, AdminSettings};
+pub(crate) use client::{Question, ask};
+pub(crate) use port::AdminPort;
+pub(crate) use shadow_all::{State as SwitchState, routes as switch_routes};
+pub(crate) use token::Token;
+
+use gate::Gate;
+
+type Answer = Pin<Box<dyn Future<Output = Option<NodeStatus>> + Send>>;
+
+/// Where the admin port takes a node's status from, whether the node is ready, and what else it answers.
+#[derive(Clone)]
+pub(crate) struct Admin {
+    status: Arc<dyn Fn() -> Answer + Send + Sync>,
+    ready: watch::Receiver<bool>,
+    own: Router,
+}
+
+/// The same, with the gate that counts what it refuses.
+#[derive(Clone)]
+struct Guarded {
+    admin: Admin,
+    gate: Arc<Gate>,
+}
+
+impl Admin {
+    /// An admin port that asks `status` at every request.
+    pub(crate) fn new<F>(ready: watch::Receiver<bool>, status: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Option<NodeStatus>> + Send + 'static,
+    {
+        Self { status: Arc::new(move || Box::pin(status())), ready, own: Router::new() }
+    }
+
+    /// The same, with routes that only this kind of node has.
+    pub(crate) fn with(self, own: Router) -> Self {
+        Self { own, ..self }
+    }
+
+    /// All routes, behind the gate.
+    fn routes(self, gate: Arc<Gate>) -> Router {
+        let own = self.own.clone();
+        let guarded = Guarded { admin: self, gate: gate.clone() };
+        let all = Router::new().route("/status", get(status)).with_state(guarded.clone());
+        all.merge(guarded.for_probes()).merge(own).layer(middleware::from_fn_with_state(gate, gate::pass))
+    }
+}
+
+impl Guarded {
+    /// What a monitoring system needs, and all that the listener for metrics has.
+    fn for_probes(self) -> Router {
+        Router::new()
+            .route("/healthz", get(async || "ok\n"))
+            .route("/readyz", get(readiness))
+            .route("/metrics", get(prometheus))
+            .with_state(self)
+    }
+
+    async fn status(&self) -> Option<NodeStatus> {
+        let status = (self.admin.status)().await?;
+        Some(NodeStatus { admin_refused: self.gate.refused(), ..status })
+    }
+}
+
+async fn readiness(State(guarded): State<Guarded>) -> Response {
+    if *guarded.admin.ready.borrow() {
+        "ready\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not ready: starting or shutting down\n").into_response()
+    }
+}
+
+async fn prometheus(State(guarded): State<Guarded>) -> Response {
+    match guarded.status().await {
+        Some(status) => {
+            ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], metrics::render(&status)).into_response()
+        }
+        None => gone(),
+    }
+}
+
+async fn status(State(guarded): State<Guarded>) -> Response {
+    match guarded.status().await {
+        Some(status) => Json(status).into_response(),
+        None => gone(),
+    }
+}
+
+fn gone() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response()
+}

@@ -1,0 +1,65 @@
+//! `headworks shadow-all`: shows and throws the fleet's switch.
+
+mod args;
+
+use hyper::Method;
+
+use crate::admin::{self, Question, SwitchState, Token};
+use crate::failure::Failure;
+
+pub(crate) use args::{ShadowAllArgs, TokenArgs};
+
+/// Runs the command.
+pub(crate) async fn run(args: &ShadowAllArgs) -> Result<(), Failure> {
+    let token = args.token.read()?;
+    let wanted = args.state.map(args::State::is_on);
+    let mut answered = 0;
+    for controller in &args.admin {
+        match ask(controller, wanted, token.as_ref()).await {
+            Ok(state) => {
+                answered += 1;
+                println!("{controller}: {}", spelled(state));
+            }
+            // What is misspelt has to change first; what is away must not keep the others from hearing it.
+            Err(Failure::Failed(cause)) => eprintln!("headworks: {cause}"),
+            Err(usage @ Failure::Usage(_)) => return Err(usage),
+        }
+    }
+    conclude(answered, args.admin.len(), wanted.is_some())
+}
+
+async fn ask(controller: &str, wanted: Option<bool>, token: Option<&Token>) -> Result<SwitchState, Failure> {
+    let question = match wanted {
+        None => Question::get("/shadow-all", token),
+        Some(on) => Question {
+            method: Method::PUT,
+            body: format!("{{\"on\":{on}}}"),
+            ..Question::get("/shadow-all", token)
+        },
+    };
+    let body = admin::ask(controller, question).await?;
+    serde_json::from_slice(&body).map_err(|error| {
+        let advice = "is it the admin port of a controller?";
+        Failure::Failed(format!("{controller} answered what is no state of the switch: {error}; {advice}"))
+    })
+}
+
+fn spelled(state: SwitchState) -> String {
+    let on = if state.on { "on" } else { "off" };
+    format!("shadow-all is {on}, thrown {} times", state.version)
+}
+
+fn conclude(answered: usize, all: usize, throws: bool) -> Result<(), Failure> {
+    let did = if throws { "took it" } else { "answered" };
+    if throws {
+        println!("{answered} of {all} controllers {did}; they tell the whole fleet");
+    }
+    match answered {
+        _ if answered == all => Ok(()),
+        0 => Err(Failure::Failed(format!("none of {all} controllers {did}"))),
+        _ if throws => Err(Failure::Failed(format!(
+            "{answered} of {all} controllers took it; the others hear it from their aggregators when they can"
+        ))),
+        _ => Err(Failure::Failed(format!("{answered} of {all} controllers answered"))),
+    }
+}
