@@ -17,18 +17,18 @@ struct Zone {
 }
 
 impl Zone {
-    /// One zone with so many aggregators, and agents that know all of them.
-    fn start(aggregators: usize, agents: usize, agent_args: &[&str]) -> Self {
+    /// One zone with so many aggregators, and agents that know all of them; `args` are for both.
+    fn start(aggregators: usize, agents: usize, args: &[&str]) -> Self {
         let limits = LimitsFile::new(LIMIT_400);
         let path = limits.path().display().to_string();
         let controller = Node::start("controller", "controller", &words(&["--limits", &path]));
-        let above = words(&["--zone", "a", "--controllers", &controller.url("tree")]);
+        let controllers = controller.url("tree");
+        let above = words(&[&["--zone", "a", "--controllers", &controllers], args].concat());
         let start = |number| Node::start("aggregator", &format!("aggregator-{number}"), &above);
         let aggregators: Vec<Node> = (1..=aggregators).map(start).collect();
         let urls: Vec<String> = aggregators.iter().map(|aggregator| aggregator.url("tree")).collect();
-        let args =
-            [&words(&["--zone", "a", "--aggregators", &urls.join(",")]), &words(agent_args)[..]].concat();
-        let agents = (1..=agents).map(|number| Node::start("agent", &format!("agent-{number}"), &args));
+        let below = words(&[&["--zone", "a", "--aggregators", &urls.join(",")], args].concat());
+        let agents = (1..=agents).map(|number| Node::start("agent", &format!("agent-{number}"), &below));
         let zone = Self { controller, aggregators, agents: agents.collect(), _limits: limits };
         zone.stands();
         zone
@@ -119,11 +119,13 @@ fn streams_that_are_replaced_by_age_lose_nothing_and_count_nothing_twice() {
         let heard = zone.offered().1;
         (heard != all.total.attempts).then(|| format!("{heard}, not {}", all.total.attempts))
     });
-    for agent in &zone.agents {
-        let (attached, lost) = (agent.says(" attached "), agent.says("not attached"));
+    for agent in zone.agents.iter().chain(&zone.aggregators) {
+        let (attached, lost) = (agent.says("attached parent="), agent.says("not attached"));
         assert!((5..=12).contains(&attached) && lost == 0, "{}: {attached} streams, {lost} lost", agent.id);
     }
-    assert_eq!(zone.aggregators[0].says("another live child"), 0);
+    for parent in [&zone.aggregators[0], &zone.controller] {
+        assert_eq!(parent.says("another live child"), 0, "{} hears one twice", parent.id);
+    }
 }
 
 #[test]
