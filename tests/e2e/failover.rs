@@ -1,6 +1,6 @@
 //! Several aggregators in one zone: agents go to another when theirs is away, come back, and are counted once throughout.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::LIMIT_400;
 use crate::harness::{Figure, LimitsFile, Load, Loads, Node, Tally, eventually, sleep_until};
@@ -59,6 +59,15 @@ impl Zone {
         Loads::start(&loads.collect::<Vec<_>>(), Duration::from_secs(seconds))
     }
 
+    /// A moment's figure depends on how busy the machine is; what is counted twice stays.
+    #[track_caller]
+    fn hears_each_once(&self, rate: f64) {
+        eventually("the controller hears all demand once", Duration::from_secs(5), || {
+            let (offered, _) = self.offered();
+            ((offered - rate).abs() > 0.05 * rate).then(|| format!("{offered}/s, not {rate}/s"))
+        });
+    }
+
     /// Units a second that the controller hears at present, and all that it has heard.
     fn offered(&self) -> (f64, u64) {
         let status = self.controller.status();
@@ -79,23 +88,20 @@ fn agents_go_to_another_aggregator_and_return_and_the_limit_is_held_throughout()
     let loads = zone.load(150.0, 34);
     sleep_until(loads.second(KILLED));
     zone.aggregators[first].kill();
-    let killed = Instant::now();
     eventually("all are at the other one", Duration::from_secs(6), || {
         let there = zone.children(1 - first);
         (there.len() != 4).then(|| format!("{there:?}"))
     });
-    println!("all at the other after {:?}", killed.elapsed());
-    sleep_until(loads.second(RESTARTED) - Duration::from_millis(500));
-    Figure::new("offered at the other", zone.offered().0).is_about(600.0, 0.05);
+    sleep_until(loads.second(RESTARTED) - Duration::from_secs(3));
+    zone.hears_each_once(600.0);
+    sleep_until(loads.second(RESTARTED));
     zone.aggregators[first].restart();
-    let restarted = Instant::now();
     eventually("those that prefer it are back", Duration::from_secs(12), || {
         let there = zone.children(first);
         (there.len() != preferring.len()).then(|| format!("{there:?}, not {preferring:?}"))
     });
-    println!("back after {:?}", restarted.elapsed());
-    sleep_until(loads.second(32));
-    Figure::new("offered after the return", zone.offered().0).is_about(600.0, 0.05);
+    sleep_until(loads.second(28));
+    zone.hears_each_once(600.0);
     let all = Tally::sum(&loads.finish());
     all.has_no_errors();
     Figure::new(&format!("admitted around the death\n{all}\n"), all.rate(5..14)).is_about(400.0, 0.08);
