@@ -1,6 +1,6 @@
 //! Several aggregators in one zone: agents go to another when theirs is away, come back, and are counted once throughout.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::LIMIT_400;
 use crate::harness::{Figure, LimitsFile, Load, Loads, Node, Tally, eventually, sleep_until};
@@ -17,18 +17,18 @@ struct Zone {
 }
 
 impl Zone {
-    /// One zone with so many aggregators, and agents that know all of them.
-    fn start(aggregators: usize, agents: usize, agent_args: &[&str]) -> Self {
+    /// One zone with so many aggregators, and agents that know all of them; `args` are for both.
+    fn start(aggregators: usize, agents: usize, args: &[&str]) -> Self {
         let limits = LimitsFile::new(LIMIT_400);
         let path = limits.path().display().to_string();
         let controller = Node::start("controller", "controller", &words(&["--limits", &path]));
-        let above = words(&["--zone", "a", "--controllers", &controller.url("tree")]);
+        let controllers = controller.url("tree");
+        let above = words(&[&["--zone", "a", "--controllers", &controllers], args].concat());
         let start = |number| Node::start("aggregator", &format!("aggregator-{number}"), &above);
         let aggregators: Vec<Node> = (1..=aggregators).map(start).collect();
         let urls: Vec<String> = aggregators.iter().map(|aggregator| aggregator.url("tree")).collect();
-        let args =
-            [&words(&["--zone", "a", "--aggregators", &urls.join(",")]), &words(agent_args)[..]].concat();
-        let agents = (1..=agents).map(|number| Node::start("agent", &format!("agent-{number}"), &args));
+        let below = words(&[&["--zone", "a", "--aggregators", &urls.join(",")], args].concat());
+        let agents = (1..=agents).map(|number| Node::start("agent", &format!("agent-{number}"), &below));
         let zone = Self { controller, aggregators, agents: agents.collect(), _limits: limits };
         zone.stands();
         zone
@@ -59,6 +59,15 @@ impl Zone {
         Loads::start(&loads.collect::<Vec<_>>(), Duration::from_secs(seconds))
     }
 
+    /// A moment's figure depends on how busy the machine is; what is counted twice stays.
+    #[track_caller]
+    fn hears_each_once(&self, rate: f64) {
+        eventually("the controller hears all demand once", Duration::from_secs(5), || {
+            let (offered, _) = self.offered();
+            ((offered - rate).abs() > 0.05 * rate).then(|| format!("{offered}/s, not {rate}/s"))
+        });
+    }
+
     /// Units a second that the controller hears at present, and all that it has heard.
     fn offered(&self) -> (f64, u64) {
         let status = self.controller.status();
@@ -79,23 +88,20 @@ fn agents_go_to_another_aggregator_and_return_and_the_limit_is_held_throughout()
     let loads = zone.load(150.0, 34);
     sleep_until(loads.second(KILLED));
     zone.aggregators[first].kill();
-    let killed = Instant::now();
     eventually("all are at the other one", Duration::from_secs(6), || {
         let there = zone.children(1 - first);
         (there.len() != 4).then(|| format!("{there:?}"))
     });
-    println!("all at the other after {:?}", killed.elapsed());
-    sleep_until(loads.second(RESTARTED) - Duration::from_millis(500));
-    Figure::new("offered at the other", zone.offered().0).is_about(600.0, 0.05);
+    sleep_until(loads.second(RESTARTED) - Duration::from_secs(3));
+    zone.hears_each_once(600.0);
+    sleep_until(loads.second(RESTARTED));
     zone.aggregators[first].restart();
-    let restarted = Instant::now();
     eventually("those that prefer it are back", Duration::from_secs(12), || {
         let there = zone.children(first);
         (there.len() != preferring.len()).then(|| format!("{there:?}, not {preferring:?}"))
     });
-    println!("back after {:?}", restarted.elapsed());
-    sleep_until(loads.second(32));
-    Figure::new("offered after the return", zone.offered().0).is_about(600.0, 0.05);
+    sleep_until(loads.second(28));
+    zone.hears_each_once(600.0);
     let all = Tally::sum(&loads.finish());
     all.has_no_errors();
     Figure::new(&format!("admitted around the death\n{all}\n"), all.rate(5..14)).is_about(400.0, 0.08);
@@ -119,11 +125,13 @@ fn streams_that_are_replaced_by_age_lose_nothing_and_count_nothing_twice() {
         let heard = zone.offered().1;
         (heard != all.total.attempts).then(|| format!("{heard}, not {}", all.total.attempts))
     });
-    for agent in &zone.agents {
-        let (attached, lost) = (agent.says(" attached "), agent.says("not attached"));
+    for agent in zone.agents.iter().chain(&zone.aggregators) {
+        let (attached, lost) = (agent.says("attached parent="), agent.says("not attached"));
         assert!((5..=12).contains(&attached) && lost == 0, "{}: {attached} streams, {lost} lost", agent.id);
     }
-    assert_eq!(zone.aggregators[0].says("another live child"), 0);
+    for parent in [&zone.aggregators[0], &zone.controller] {
+        assert_eq!(parent.says("another live child"), 0, "{} hears one twice", parent.id);
+    }
 }
 
 #[test]
