@@ -101,9 +101,10 @@ fn plan() -> wire::Plan {
 fn an_agent_leaves_out_what_makes_no_sense_and_goes_by_the_rest() {
     let (_runtime, url) = parent(plan());
     let agent = Node::start("agent", "a", &["--zone", "a", "--aggregators", &url].map(str::to_owned));
-    eventually("the agent has the limits that make sense", Duration::from_secs(5), || {
+    eventually("the agent goes by the headrooms that make sense", Duration::from_secs(5), || {
         let status = agent.status();
-        (status.limit("first").is_none() || status.limit("last").is_none()).then(|| status.0.to_string())
+        let drops = status.limit("first").is_some_and(|limit| limit["ratio"] == 0.5);
+        (!drops || status.limit("last").is_none() || status.state() != "fresh").then(|| status.0.to_string())
     });
     assert_eq!(agent.status().0["limits"].as_array().unwrap().len(), 2);
     let refused = agent.scrape().value("headworks_refused_entries_total");

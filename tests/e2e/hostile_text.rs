@@ -39,7 +39,9 @@ fn has_one_line_an_event(node: &Node) {
 fn families(node: &Node) -> Vec<String> {
     let text = node.scrape().0;
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
-    types.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    let mut names: Vec<_> = types.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
+    names.sort();
+    names
 }
 
 #[track_caller]

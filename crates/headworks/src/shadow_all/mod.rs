@@ -51,7 +51,7 @@ fn spelled(state: SwitchState) -> String {
 
 fn conclude(answered: usize, all: usize, throws: bool) -> Result<(), Failure> {
     let did = if throws { "took it" } else { "answered" };
-    if throws {
+    if throws && answered > 0 {
         println!("{answered} of {all} controllers {did}; they tell the whole fleet");
     }
     match answered {
