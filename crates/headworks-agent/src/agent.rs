@@ -14,7 +14,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::limiter::{Limiter, LinkStats, Record};
-use crate::uplink::{self, Event, Outbox};
+use crate::tls::Tls;
+use crate::uplink::{self, Dialer, Event, Outbox};
 
 /// How often counts are looked at; also the least time between two early reports.
 const BEAT: Duration = Duration::from_millis(50);
@@ -27,10 +28,11 @@ pub struct Builder {
     identity: Identity,
     aggregators: Vec<String>,
     hold: Duration,
+    tls: Option<Tls>,
 }
 
 impl Builder {
-    /// The aggregators of the agent's zone, as `http://host:port`; it attaches to one of them at a time.
+    /// The aggregators of the agent's zone, as `http://host:port` or `https://host:port`; it attaches to one of them at a time.
     #[must_use]
     pub fn aggregators<S: Into<String>>(mut self, addresses: impl IntoIterator<Item = S>) -> Self {
         self.aggregators = addresses.into_iter().map(Into::into).collect();
@@ -51,6 +53,13 @@ impl Builder {
         self
     }
 
+    /// Credentials for aggregators at `https://` addresses. The agent follows their files while it runs.
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// The agent. Nothing runs until [`Agent::run`].
     pub fn build(self) -> Agent {
         let clock = Clock::new();
@@ -59,6 +68,7 @@ impl Builder {
             limiter: Limiter::new(clock),
             clock,
             aggregators: self.aggregators,
+            tls: self.tls,
             records: HashMap::new(),
             outbox: None,
             told: PlanState::None,
@@ -74,6 +84,7 @@ pub struct Agent {
     limiter: Limiter,
     clock: Clock,
     aggregators: Vec<String>,
+    tls: Option<Tls>,
     records: HashMap<BucketNumber, Arc<Record>>,
     outbox: Option<Outbox>,
     told: PlanState,
@@ -90,7 +101,7 @@ impl Agent {
             region: String::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        Builder { identity, aggregators: Vec::new(), hold: HOLD }
+        Builder { identity, aggregators: Vec::new(), hold: HOLD, tls: None }
     }
 
     /// What decides requests. Works before, during and after [`Agent::run`].
@@ -103,8 +114,12 @@ impl Agent {
         let (events, mut inbox) = mpsc::channel(64);
         let streams = TaskTracker::new();
         let targets = uplink::by_rendezvous(&self.state.hello().node, &self.aggregators);
+        if let Some(tls) = self.tls.clone() {
+            streams.spawn(tls.watch(shutdown.clone()));
+        }
         if !targets.is_empty() {
-            streams.spawn(uplink::keep_attached(0, targets, events, shutdown.clone()));
+            let dialer = Dialer::of_agent(self.tls.clone());
+            streams.spawn(uplink::keep_attached(0, targets, dialer, events, shutdown.clone()));
         }
         let spent = self.limiter.clone();
         let mut beat = interval(BEAT);

@@ -21,6 +21,7 @@
 mod agent;
 mod clock;
 mod limiter;
+pub mod tls;
 pub mod uplink;
 
 pub use agent::{Agent, Builder, HOLD, draw_incarnation, log_plan_state};

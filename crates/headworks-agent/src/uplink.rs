@@ -4,6 +4,8 @@
 
 mod dial;
 
+pub use dial::Dialer;
+
 use std::time::Duration;
 
 use headworks_core::message::{Hello, Plan, Report};
@@ -16,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Channel;
 
+use dial::DialError;
 use headworks_core::backoff::Backoff;
 
 /// A stream that lived this long was healthy: the next attempt may come soon again.
@@ -104,13 +107,14 @@ fn rank(node: &str, address: &str) -> u64 {
 pub async fn keep_attached(
     link: usize,
     targets: Vec<String>,
+    dialer: Dialer,
     events: mpsc::Sender<Event>,
     shutdown: CancellationToken,
 ) {
     let mut backoff = Backoff::default();
     for target in targets.iter().cycle() {
         let began = Instant::now();
-        let failure = attach(link, target, &events, &shutdown).await;
+        let failure = attach(link, target, &dialer, &events, &shutdown).await;
         if shutdown.is_cancelled() {
             return;
         }
@@ -130,14 +134,15 @@ pub async fn keep_attached(
 async fn attach(
     link: usize,
     target: &str,
+    dialer: &Dialer,
     events: &mpsc::Sender<Event>,
     shutdown: &CancellationToken,
 ) -> Failure {
     let channel = tokio::select! {
         () = shutdown.cancelled() => return Failure::Leaving,
-        channel = dial::connect(target) => match channel {
+        channel = dialer.connect(target) => match channel {
             Ok(channel) => channel,
-            Err(error) => return Failure::Transport(error),
+            Err(error) => return Failure::Dial(error),
         },
     };
     let (outbox, outgoing) = mpsc::channel(OUTBOX);
@@ -198,7 +203,7 @@ pub async fn drain(inbox: &mut mpsc::Receiver<Event>, streams: &TaskTracker) {
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("could not connect: {}", chain(.0))]
-    Transport(tonic::transport::Error),
+    Dial(DialError),
     #[error("stream failed: {} ({:?})", .0.message(), .0.code())]
     Status(Box<tonic::Status>),
     #[error("parent ended the stream")]

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use headworks_core::link::INTERVAL;
 
 use crate::bench::{IdleArgs, SurgeArgs};
+use crate::certs::CertsArgs;
 use crate::duration;
 use crate::load::LoadArgs;
 use crate::simulate::SimulateArgs;
@@ -34,6 +35,9 @@ pub(crate) enum Command {
     Aggregator(AggregatorArgs),
     /// Run a controller: computes the fleet's headrooms from a limits file
     Controller(ControllerArgs),
+    /// Make certificates for TLS between tiers
+    #[command(subcommand)]
+    Certs(CertsCommand),
     /// Work with limits files
     #[command(subcommand)]
     Limits(LimitsCommand),
@@ -53,6 +57,12 @@ pub(crate) enum BenchCommand {
     // Their help is that of their flags: doc comments here would take its place.
     Surge(SurgeArgs),
     Idle(IdleArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CertsCommand {
+    // Its help is that of its flags: a doc comment here would take its place.
+    Dev(CertsArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,6 +87,31 @@ pub(crate) struct CommonArgs {
     /// Most time that a shutdown may take: not ready for a second, last report, streams closed
     #[arg(long, env = "HEADWORKS_GRACE", default_value = "10s", value_parser = duration::parse, value_name = "TIME")]
     pub(crate) grace: Duration,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+}
+
+/// Who may connect, and how a node shows who it is.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "TLS")]
+pub(crate) struct TlsArgs {
+    /// This node's certificate in PEM, with what stands between it and its authority; it names the node's role in a
+    /// URI spiffe://TRUST-DOMAIN/headworks/ROLE[/ID]. It is shown to parents and children; a new one is taken from the
+    /// file without a restart. `headworks certs dev` makes a set to try this with
+    #[arg(long, env = "HEADWORKS_TLS_CERT", value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key in PEM
+    #[arg(long, env = "HEADWORKS_TLS_KEY", value_name = "FILE", requires_all = ["tls_cert", "tls_ca"])]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Authorities that the certificates of parents and children must come from, in PEM
+    #[arg(long, env = "HEADWORKS_TLS_CA", value_name = "FILE", requires_all = ["tls_cert", "tls_key"])]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// Serve the admin port over TLS too, with the same certificate; clients need none
+    #[arg(long, env = "HEADWORKS_ADMIN_TLS", requires = "tls_cert")]
+    pub(crate) admin_tls: bool,
+    /// Allow links to other machines that are neither encrypted nor authenticated: only on a network you trust
+    #[arg(long, env = "HEADWORKS_ALLOW_PLAINTEXT")]
+    pub(crate) allow_plaintext: bool,
 }
 
 #[derive(Debug, Args)]
@@ -89,12 +124,15 @@ pub(crate) struct AgentArgs {
     /// Region of the zone
     #[arg(long, env = "HEADWORKS_REGION", default_value = "")]
     pub(crate) region: String,
-    /// Aggregators of the zone; the agent attaches to one, and to another when that is away
+    /// Aggregators of the zone, https:// or http://; the agent attaches to one, and to another when that is away
     #[arg(long, env = "HEADWORKS_AGGREGATORS", value_delimiter = ',', required = true, value_name = "URL,…", value_parser = parent_url)]
     pub(crate) aggregators: Vec<String>,
     /// Where to answer /allow, /stats, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
     pub(crate) http: SocketAddr,
+    /// Serve that over TLS, with the certificate of --tls-cert; clients need none
+    #[arg(long, env = "HEADWORKS_HTTP_TLS", requires = "tls_cert", help_heading = "TLS")]
+    pub(crate) http_tls: bool,
     /// Answer the same on a Unix socket
     #[arg(long, env = "HEADWORKS_HTTP_UNIX", value_name = "PATH")]
     pub(crate) http_unix: Option<PathBuf>,
@@ -116,7 +154,7 @@ pub(crate) struct AggregatorArgs {
     /// Where agents attach (gRPC)
     #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7100", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// Controllers; the aggregator attaches to all of them
+    /// Controllers, https:// or http://; the aggregator attaches to all of them
     #[arg(long, env = "HEADWORKS_CONTROLLERS", value_delimiter = ',', required = true, value_name = "URL,…", value_parser = parent_url)]
     pub(crate) controllers: Vec<String>,
     /// Where to serve /metrics, /status, /healthz and /readyz
@@ -186,9 +224,12 @@ fn spacing(text: &str) -> Result<Duration, String> {
 /// The URL of a parent: checked here, so that a typing error is found before anything starts.
 fn parent_url(text: &str) -> Result<String, String> {
     let text = text.trim();
-    let advice = || format!("write it as http://host:port, in at most {MAX_TEXT} bytes");
+    let advice = || format!("write it as https://host:port or http://host:port, in at most {MAX_TEXT} bytes");
     let uri: axum::http::Uri = text.parse().map_err(|_| advice())?;
-    if uri.scheme_str() != Some("http") || uri.port_u16().is_none() || text.len() > MAX_TEXT {
+    if !matches!(uri.scheme_str(), Some("http" | "https"))
+        || uri.port_u16().is_none()
+        || text.len() > MAX_TEXT
+    {
         return Err(advice());
     }
     Ok(text.to_owned())

@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use headworks_agent::{Agent, Limiter, LimiterStats};
+use headworks_core::message::Tier;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::identity;
 use super::ports::Ports;
+use super::security::Security;
 use crate::admin::Admin;
 use crate::cli::AgentArgs;
 use crate::failure::Failure;
@@ -30,6 +32,7 @@ pub(super) struct Settings {
     pub(super) http: SocketAddr,
     pub(super) http_unix: Option<PathBuf>,
     pub(super) admin: SocketAddr,
+    pub(super) security: Security,
 }
 
 /// An agent that runs.
@@ -43,8 +46,10 @@ pub(super) struct AgentNode {
 
 /// `headworks agent`.
 pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
-    let stop = shutdown::on_signal()?;
     let common = args.common;
+    let security = Security::of(&common.tls, Tier::Agent)?.with_http_tls(args.http_tls);
+    security.check_parents("agent --aggregators", &args.aggregators)?;
+    let stop = shutdown::on_signal()?;
     let agent = AgentNode::start(Settings {
         id: common.id,
         zone: args.zone,
@@ -54,6 +59,7 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
         http: args.http,
         http_unix: args.http_unix,
         admin: args.admin,
+        security,
     })
     .await?;
     stop.cancelled().await;
@@ -68,24 +74,28 @@ impl AgentNode {
         let unix = settings.http_unix.map(|path| serve::bind_unix("agent --http-unix", &path)).transpose()?;
         let http = http_listener.tcp_address()?;
         let node = settings.id.unwrap_or_else(|| identity::default_id("agent"));
-        let agent = Agent::builder(node.clone(), settings.zone)
+        let mut agent = Agent::builder(node.clone(), settings.zone)
             .region(settings.region)
             .aggregators(settings.aggregators)
-            .hold(settings.hold)
-            .build();
+            .hold(settings.hold);
+        if let Some(tls) = settings.security.tls.clone() {
+            agent = agent.tls(tls);
+        }
+        let agent = agent.build();
         let limiter = agent.limiter();
-        let ports = Ports::new("agent");
+        let ports = Ports::new("agent", settings.security);
         let front = HttpFront::new(limiter.clone(), ports.readiness());
         ports.service("http", http_listener, front.clone());
         if let Some(unix) = unix {
             ports.service("http-unix", unix, front);
         }
         let sampler = Sampler::start(limiter.clone(), &ports);
+        let witness = ports.witness();
         let answers = Admin::new(ports.readiness(), move || {
-            let status = sampler.status(&node);
+            let status = witness.complete(sampler.status(&node));
             async move { Some(status) }
         });
-        ports.routes("admin", admin_listener, answers.routes());
+        ports.admin(admin_listener, answers.routes());
         let leaving = CancellationToken::new();
         let uplink = tokio::spawn(agent.run(leaving.clone()));
         ports.set_ready(true);

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use headworks_agent::{Clock, uplink};
+use headworks_agent::Clock;
+use headworks_agent::uplink::{self, Dialer};
+use headworks_core::message::Tier;
 use headworks_core::zone::Zone;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -12,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::identity;
 use super::ports::{Ports, bind_tree};
+use super::security::Security;
 use crate::admin::Admin;
 use crate::cli::AggregatorArgs;
 use crate::failure::Failure;
@@ -32,6 +35,7 @@ pub(super) struct Settings {
     pub(super) listen: SocketAddr,
     pub(super) admin: SocketAddr,
     pub(super) controllers: Vec<String>,
+    pub(super) security: Security,
 }
 
 /// An aggregator that runs.
@@ -45,8 +49,11 @@ pub(super) struct Aggregator {
 
 /// `headworks aggregator`.
 pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
-    let stop = shutdown::on_signal()?;
     let common = args.common;
+    let security = Security::of(&common.tls, Tier::Aggregator)?;
+    security.check_tree("aggregator --listen", args.listen)?;
+    security.check_parents("aggregator --controllers", &args.controllers)?;
+    let stop = shutdown::on_signal()?;
     let aggregator = Aggregator::start(Settings {
         id: common.id,
         zone: args.zone,
@@ -55,6 +62,7 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
         listen: args.listen,
         admin: args.admin,
         controllers: args.controllers,
+        security,
     })
     .await?;
     stop.cancelled().await;
@@ -72,16 +80,18 @@ impl Aggregator {
         let controllers = settings.controllers.len();
         let zone = Zone::new(identity, controllers, settings.hold, clock.now());
         let handle = tree::start("zone", ZoneSeat::new(zone, controllers), clock)?;
-        let ports = Ports::new("aggregator");
-        let asked = handle.clone();
+        let dialer = Dialer::of_aggregator(settings.security.tls.clone());
+        let ports = Ports::new("aggregator", settings.security);
+        let (asked, witness) = (handle.clone(), ports.witness());
         let answers = Admin::new(ports.readiness(), move || {
-            let asked = asked.clone();
-            async move { asked.ask(status::of_zone).await }
+            let (asked, witness) = (asked.clone(), witness.clone());
+            async move { Some(witness.complete(asked.ask(status::of_zone).await?)) }
         });
         ports.tree(tree_listener, handle.clone())?;
-        ports.routes("admin", admin_listener, answers.routes());
+        ports.admin(admin_listener, answers.routes());
         let (leaving, uplinks) = (CancellationToken::new(), TaskTracker::new());
-        attach(&settings.controllers, &handle, &ports, &leaving, &uplinks);
+        ports.follow_credentials();
+        attach(&settings.controllers, &dialer, &handle, &ports, &leaving, &uplinks);
         ports.set_ready(true);
         Ok(Self { tree, handle, ports, leaving, uplinks })
     }
@@ -101,6 +111,7 @@ impl Aggregator {
 /// One uplink to each controller; all of them speak to the owner of the zone.
 fn attach(
     controllers: &[String],
+    dialer: &Dialer,
     handle: &Handle<ZoneSeat>,
     ports: &Ports,
     leaving: &CancellationToken,
@@ -109,7 +120,7 @@ fn attach(
     let (events, mut inbox) = mpsc::channel(64);
     for (link, controller) in controllers.iter().enumerate() {
         let target = vec![controller.clone()];
-        uplinks.spawn(uplink::keep_attached(link, target, events.clone(), leaving.clone()));
+        uplinks.spawn(uplink::keep_attached(link, target, dialer.clone(), events.clone(), leaving.clone()));
     }
     let handle = handle.clone();
     ports.spawn(async move {

@@ -15,6 +15,7 @@ use headworks_core::link::SPACING;
 use super::agent::{self, AgentNode};
 use super::aggregator::{self, Aggregator};
 use super::controller::{self, Controller};
+use super::security::Security;
 use crate::cli::DevArgs;
 use crate::failure::Failure;
 use crate::limits_file::{self, Content};
@@ -70,6 +71,7 @@ impl Fleet {
             spacing: SPACING,
             listen: free_port(),
             admin,
+            security: Security::default(),
         };
         let controller = Controller::start(settings, limits).await?;
         let mut fleet = Self { controller, aggregators: Vec::new(), agents: Vec::new() };
@@ -89,6 +91,7 @@ impl Fleet {
             listen: free_port(),
             admin: free_port(),
             controllers: vec![format!("http://{}", self.controller.tree)],
+            security: Security::default(),
         })
         .await?;
         for number in 1..=agents {
@@ -101,6 +104,7 @@ impl Fleet {
                 http: if self.agents.is_empty() { http } else { free_port() },
                 http_unix: None,
                 admin: free_port(),
+                security: Security::default(),
             };
             self.agents.push(AgentNode::start(settings).await?);
         }

@@ -6,3 +6,4 @@ pub(crate) mod controller;
 pub(crate) mod dev;
 mod identity;
 mod ports;
+mod security;
