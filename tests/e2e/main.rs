@@ -18,6 +18,7 @@ mod dev;
 mod drain;
 mod http_api;
 mod limit_held;
+mod listeners;
 mod metrics_text;
 mod parent_missing;
 mod pipeline;
@@ -25,6 +26,9 @@ mod reload;
 mod shadow;
 mod status;
 mod suspended;
+mod tls;
+mod tls_refused;
+mod tree_bounds;
 
 /// One bucket of 400/s, the limit of most tests.
 const LIMIT_400: &str = "limits:\n  - {name: checkout, match: {service: checkout}, rate: 400/second}\n";

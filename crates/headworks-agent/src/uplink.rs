@@ -166,7 +166,7 @@ async fn listen(
     let mut client = TreeClient::new(channel).max_decoding_message_size(MAX_PLAN_BYTES);
     let mut plans = match client.attach(ReceiverStream::new(outgoing)).await {
         Ok(response) => response.into_inner(),
-        Err(status) => return Failure::Status(Box::new(status)),
+        Err(status) => return Failure::Status(Box::new(dial::explain(target, status))),
     };
     tracing::info!(parent = %target, "attached");
     loop {

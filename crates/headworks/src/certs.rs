@@ -15,6 +15,17 @@ use rcgen::{
 
 use crate::failure::Failure;
 
+/// What cannot be signed: a name that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make the certificates: {0}; are --host and --trust-domain plain names?")]
+struct Unsignable(#[from] rcgen::Error);
+
+impl From<Unsignable> for Failure {
+    fn from(error: Unsignable) -> Self {
+        Failure::Usage(error.to_string())
+    }
+}
+
 /// Certificates begin earlier than now, for machines whose clocks are behind.
 const SLACK: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -48,11 +59,11 @@ pub(crate) struct CertsArgs {
 /// Runs the command.
 pub(crate) fn dev(args: &CertsArgs) -> Result<(), Failure> {
     let mut files = Vec::new();
-    let (authority, pem, key) = authority(args).map_err(unsignable)?;
+    let (authority, pem, key) = authority(args)?;
     files.push(("ca.crt".to_owned(), pem, PUBLIC));
     files.push(("ca.key".to_owned(), key, PRIVATE));
     for tier in [Tier::Agent, Tier::Aggregator, Tier::Controller] {
-        let (pem, key) = certificate(args, tier, &authority).map_err(unsignable)?;
+        let (pem, key) = certificate(args, tier, &authority)?;
         files.push((format!("{}.crt", tier.name()), pem, PUBLIC));
         files.push((format!("{}.key", tier.name()), key, PRIVATE));
     }
@@ -61,18 +72,12 @@ pub(crate) fn dev(args: &CertsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unsignable(error: rcgen::Error) -> Failure {
-    Failure::Usage(format!(
-        "cannot make the certificates: {error}; are --host and --trust-domain plain names?"
-    ))
-}
-
 const PUBLIC: u32 = 0o644;
 const PRIVATE: u32 = 0o600;
 
 type Authority = Issuer<'static, KeyPair>;
 
-fn authority(args: &CertsArgs) -> Result<(Authority, String, String), rcgen::Error> {
+fn authority(args: &CertsArgs) -> Result<(Authority, String, String), Unsignable> {
     let mut params = lasting(CertificateParams::new(Vec::new())?, args);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -82,11 +87,7 @@ fn authority(args: &CertsArgs) -> Result<(Authority, String, String), rcgen::Err
     Ok((Issuer::new(params, key), pem, secret))
 }
 
-fn certificate(
-    args: &CertsArgs,
-    tier: Tier,
-    authority: &Authority,
-) -> Result<(String, String), rcgen::Error> {
+fn certificate(args: &CertsArgs, tier: Tier, authority: &Authority) -> Result<(String, String), Unsignable> {
     let hosts: Vec<String> = LOCAL.into_iter().map(str::to_owned).chain(args.hosts.iter().cloned()).collect();
     let mut params = lasting(CertificateParams::new(hosts)?, args);
     let uri = format!("spiffe://{}/headworks/{}", args.trust_domain, tier.name());

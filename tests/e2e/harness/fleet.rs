@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::certs::Pki;
 use super::limits::LimitsFile;
 use super::load::{Load, Loads};
 use super::node::Node;
@@ -18,6 +19,7 @@ pub(crate) struct FleetPlan {
     zones: Vec<(&'static str, usize)>,
     hold: &'static str,
     grace: &'static str,
+    tls: bool,
 }
 
 /// A running fleet; all of it is killed when dropped.
@@ -26,6 +28,8 @@ pub(crate) struct Fleet {
     pub(crate) aggregators: Vec<Node>,
     pub(crate) controller: Node,
     pub(crate) limits: LimitsFile,
+    /// The credentials of a fleet that has some.
+    pub(crate) pki: Option<Pki>,
     /// Holds the agents' Unix sockets.
     sockets: TempDir,
 }
@@ -33,7 +37,13 @@ pub(crate) struct Fleet {
 impl FleetPlan {
     /// Zones a and b with two agents each, held to these limits.
     pub(crate) fn new(limits: &str) -> Self {
-        Self { limits: limits.to_owned(), zones: vec![("a", 2), ("b", 2)], hold: "60s", grace: "10s" }
+        Self {
+            limits: limits.to_owned(),
+            zones: vec![("a", 2), ("b", 2)],
+            hold: "60s",
+            grace: "10s",
+            tls: false,
+        }
     }
 
     /// How long every node goes on alone.
@@ -54,13 +64,22 @@ impl FleetPlan {
         self
     }
 
+    /// Mutual TLS between the tiers.
+    pub(crate) fn tls(mut self) -> Self {
+        self.tls = true;
+        self
+    }
+
     /// Starts it, and waits until every agent has a plan.
     #[track_caller]
     pub(crate) fn start(&self) -> Fleet {
         let (limits, sockets) = (LimitsFile::new(&self.limits), tempfile::tempdir().unwrap());
         let path = limits.path().display().to_string();
-        let controller = Node::start("controller", "controller", &self.args(&["--limits", &path]));
-        let mut fleet = Fleet { agents: Vec::new(), aggregators: Vec::new(), controller, limits, sockets };
+        let pki = self.tls.then(Pki::new);
+        let args = self.args(pki.as_ref(), "controller", &["--limits", &path]);
+        let controller = Node::start("controller", "controller", &args);
+        let (agents, aggregators) = (Vec::new(), Vec::new());
+        let mut fleet = Fleet { agents, aggregators, controller, limits, pki, sockets };
         self.zones.iter().for_each(|(zone, agents)| self.start_zone(&mut fleet, zone, *agents));
         fleet.stands();
         fleet
@@ -68,19 +87,23 @@ impl FleetPlan {
 
     fn start_zone(&self, fleet: &mut Fleet, zone: &str, agents: usize) {
         let controllers = fleet.controller.url("tree");
-        let args = self.args(&["--zone", zone, "--controllers", &controllers]);
+        let args =
+            self.args(fleet.pki.as_ref(), "aggregator", &["--zone", zone, "--controllers", &controllers]);
         let aggregator = Node::start("aggregator", &format!("aggregator-{zone}"), &args);
         for number in 1..=agents {
             let (id, parents) = (format!("agent-{zone}{number}"), aggregator.url("tree"));
             let socket = fleet.sockets.path().join(format!("{id}.sock")).display().to_string();
-            let args = self.args(&["--zone", zone, "--aggregators", &parents, "--http-unix", &socket]);
+            let own = ["--zone", zone, "--aggregators", &parents, "--http-unix", &socket];
+            let args = self.args(fleet.pki.as_ref(), "agent", &own);
             fleet.agents.push(Node::start("agent", &id, &args));
         }
         fleet.aggregators.push(aggregator);
     }
 
-    fn args(&self, own: &[&str]) -> Vec<String> {
-        own.iter().chain(&["--hold", self.hold, "--grace", self.grace]).map(|arg| (*arg).to_owned()).collect()
+    fn args(&self, pki: Option<&Pki>, role: &str, own: &[&str]) -> Vec<String> {
+        let common = ["--hold", self.hold, "--grace", self.grace];
+        let plain = own.iter().chain(&common).map(|arg| (*arg).to_owned());
+        plain.chain(pki.into_iter().flat_map(|pki| pki.of(role).args())).collect()
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    fn parse(files: &TlsFiles, content: &Content, now: SystemTime) -> Result<Self, TlsError> {
+    pub(super) fn parse(files: &TlsFiles, content: &Content, now: SystemTime) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let chain = certificates("certificate", &files.cert, &content.cert)?;
         let facts = check_times(files, &chain, now)?;
@@ -74,16 +74,9 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// Checks all that can be wrong before a peer finds out; content that is bad is given back.
-    pub(super) fn parse(
-        files: &TlsFiles,
-        content: Content,
-        now: SystemTime,
-    ) -> Result<Self, (Content, TlsError)> {
-        match Parts::parse(files, &content, now) {
-            Ok(parts) => Ok(Self { content, parts }),
-            Err(error) => Err((content, error)),
-        }
+    /// Checks all that can be wrong before a peer finds out.
+    pub(super) fn parse(files: &TlsFiles, content: Content, now: SystemTime) -> Result<Self, TlsError> {
+        Ok(Self { parts: Parts::parse(files, &content, now)?, content })
     }
 }
 

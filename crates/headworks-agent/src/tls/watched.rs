@@ -11,7 +11,7 @@ use rustls::{ClientConfig, ServerConfig};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::credentials::Credentials;
+use super::credentials::{Credentials, Parts};
 use super::files::{Content, TlsFiles};
 use super::{Cause, Refusals, TlsError};
 
@@ -45,8 +45,7 @@ pub struct TlsStatus {
 impl Tls {
     /// Reads and checks the files.
     pub fn load(files: TlsFiles) -> Result<Self, TlsError> {
-        let credentials =
-            Credentials::parse(&files, files.read()?, SystemTime::now()).map_err(|(_, error)| error)?;
+        let credentials = Credentials::parse(&files, files.read()?, SystemTime::now())?;
         Ok(Self(Arc::new(Inner {
             files,
             current: ArcSwap::from_pointee(credentials),
@@ -147,14 +146,14 @@ impl Seen {
         if tls.0.current.load().content == content {
             return;
         }
-        match Credentials::parse(&tls.0.files, content, SystemTime::now()) {
-            Ok(credentials) => tls.install(credentials),
-            Err((content, _)) if self.told.as_ref() == Some(&content) => {}
-            Err((content, error)) if self.doubtful.as_ref() == Some(&content) => {
+        match Parts::parse(&tls.0.files, &content, SystemTime::now()) {
+            Ok(parts) => tls.install(Credentials { content, parts }),
+            Err(_) if self.told.as_ref() == Some(&content) => {}
+            Err(error) if self.doubtful.as_ref() == Some(&content) => {
                 refuse(tls, &error);
                 self.told = Some(content);
             }
-            Err((content, _)) => self.doubtful = Some(content),
+            Err(_) => self.doubtful = Some(content),
         }
     }
 }

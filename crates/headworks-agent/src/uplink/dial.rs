@@ -1,5 +1,6 @@
 //! Dialling a parent, with TLS where its URL says so.
 
+use std::error::Error as _;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tokio::io::AsyncBufReadExt;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tonic::Status;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
@@ -97,4 +99,12 @@ async fn handshake(uri: &Uri, config: Arc<ClientConfig>) -> io::Result<TlsStream
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the parent closed the connection at once"));
     }
     Ok(stream)
+}
+
+/// Why a stream was not opened. One who speaks plain text to a port with TLS learns no more than that the protocol broke.
+pub(super) fn explain(target: &str, status: Status) -> Status {
+    if !target.starts_with("http://") || status.source().is_none() {
+        return status;
+    }
+    Status::new(status.code(), format!("{}; if the parent has --tls-cert, write https://", status.message()))
 }
