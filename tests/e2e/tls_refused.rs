@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::LIMIT_400;
-use crate::harness::{Authority, Fleet, FleetPlan, Node, Secret, connect, eventually, greet};
+use crate::harness::{Authority, Fleet, FleetPlan, Issued, Node, Secret, connect, eventually, greet};
 
 /// Backoff begins within a second; a few attempts are made in this time.
 const TRIES: Duration = Duration::from_secs(20);
@@ -95,7 +95,8 @@ fn no_certificate_an_expired_one_and_no_tls_end_in_an_alert() {
     let fleet = fleet();
     let (pki, parent) = (fleet.pki.as_ref().unwrap(), &fleet.aggregators[0]);
     let address = parent.address("tree");
-    let alert = |own| greet(connect(address, &pki.authority, own).unwrap()).unwrap_err().to_string();
+    let alert =
+        |own: Option<&Issued>| greet(connect(address, &pki.authority, own).unwrap()).unwrap_err().to_string();
     let none = alert(None);
     assert!(none.contains("CertificateRequired"), "{none}");
     let expired = alert(Some(&pki.authority.issue_expired("agent")));

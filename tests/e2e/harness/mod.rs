@@ -24,5 +24,5 @@ pub(crate) use load::{Load, Loads};
 pub(crate) use node::Node;
 pub(crate) use process::Process;
 pub(crate) use tally::Tally;
-pub(crate) use tls::{TlsStream, connect, greet, shown_serial};
+pub(crate) use tls::{connect, greet, shown_serial};
 pub(crate) use wait::{eventually, sleep_until};
