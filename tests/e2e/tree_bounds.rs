@@ -13,6 +13,8 @@ use crate::LIMIT_400;
 use crate::harness::{Fleet, FleetPlan, Node, eventually};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// The head of a TLS record that holds a ClientHello of 512 bytes, and a few of those.
+const CLIENT_HELLO: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 /// Silent connections, and as many that trickle, on each port.
 const CROWD: usize = 100;
 /// The promise is 30 s; a crowded machine needs a little more to notice.
@@ -34,39 +36,57 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// Connections that will be closed.
-fn crowd(address: &str) -> Vec<TcpStream> {
-    let connect = |_| {
+/// A connection that never gets as far as a hello.
+struct Stranger {
+    stream: TcpStream,
+    trickles: bool,
+}
+
+/// Half of them silent; the other half will say a little now and then.
+fn crowd(address: &str) -> Vec<Stranger> {
+    let connect = |number: usize| {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nonblocking(true).unwrap();
-        stream
+        Stranger { stream, trickles: number.is_multiple_of(2) }
     };
     (0..2 * CROWD).map(connect).collect()
 }
 
-/// Lets the second half of each crowd say a little, until all are closed; an agent must answer all the while.
+/// Each second a byte of a handshake, in the cleartext or in TLS: its head says that there is much to come.
+fn trickle(strangers: &mut [Stranger], bytes: &[u8], second: usize) {
+    let Some(byte) = bytes.get(second) else { return };
+    for stranger in strangers.iter_mut().filter(|stranger| stranger.trickles) {
+        let _ = stranger.stream.write(&[*byte]);
+    }
+}
+
+/// Asks an agent all through a second; the longest that an answer took.
+fn slowest_answer(agent: &Node) -> Duration {
+    let ask = |_| {
+        let asked = Instant::now();
+        assert_eq!(agent.get("http", "/allow?key=K").unwrap().status, 200);
+        let took = asked.elapsed();
+        sleep(Duration::from_millis(50));
+        took
+    };
+    (0..20).map(ask).max().unwrap_or_default()
+}
+
+/// Waits until all of them are closed; an agent must answer all the while.
 #[track_caller]
-fn all_are_closed(mut streams: Vec<TcpStream>, agent: &Node) {
-    let (start, mut said) = (Instant::now(), 0);
-    let mut slowest = Duration::ZERO;
-    while !streams.is_empty() {
-        assert!(start.elapsed() < CLOSED, "{} are open after {CLOSED:?}", streams.len());
-        for (number, stream) in streams.iter_mut().enumerate() {
-            if number % 2 == 1 && said < PREFACE.len() {
-                let _ = stream.write(&PREFACE[said..=said]);
-            }
-        }
-        said += 1;
-        for _ in 0..20 {
-            let asked = Instant::now();
-            assert_eq!(agent.get("http", "/allow?key=K").unwrap().status, 200);
-            slowest = slowest.max(asked.elapsed());
-            sleep(Duration::from_millis(50));
-        }
-        streams.retain_mut(|stream| !is_closed(stream));
+fn all_are_closed(mut strangers: Vec<Stranger>, bytes: &[u8], agent: &Node) {
+    let (start, mut second, mut slowest) = (Instant::now(), 0, Duration::ZERO);
+    while !strangers.is_empty() {
+        assert!(start.elapsed() < CLOSED, "{} are open after {CLOSED:?}", strangers.len());
+        trickle(&mut strangers, bytes, second);
+        second += 1;
+        slowest = slowest.max(slowest_answer(agent));
+        let before = strangers.len();
+        strangers.retain_mut(|stranger| !is_closed(&mut stranger.stream));
+        let slow_child_has_time = start.elapsed() > Duration::from_secs(5);
+        assert!(strangers.len() == before || slow_child_has_time, "closed within {:?}", start.elapsed());
     }
     assert!(slowest < Duration::from_secs(1), "/allow took {slowest:?}");
-    assert!(start.elapsed() > Duration::from_secs(5), "a slow child has time to say hello");
 }
 
 fn attached(fleet: &Fleet) -> bool {
@@ -74,10 +94,10 @@ fn attached(fleet: &Fleet) -> bool {
 }
 
 #[track_caller]
-fn strangers_go_and_children_stay(fleet: &Fleet) {
-    let mut streams = crowd(fleet.aggregators[0].address("tree"));
-    streams.extend(crowd(fleet.controller.address("tree")));
-    all_are_closed(streams, &fleet.agents[0]);
+fn strangers_go_and_children_stay(fleet: &Fleet, bytes: &[u8]) {
+    let mut strangers = crowd(fleet.aggregators[0].address("tree"));
+    strangers.extend(crowd(fleet.controller.address("tree")));
+    all_are_closed(strangers, bytes, &fleet.agents[0]);
     assert!(attached(fleet), "children lost their streams");
     assert_eq!(fleet.agents[0].status().state(), "fresh");
 }
@@ -85,17 +105,17 @@ fn strangers_go_and_children_stay(fleet: &Fleet) {
 #[test]
 fn connections_without_a_hello_are_closed() {
     let fleet = small_fleet().start();
-    strangers_go_and_children_stay(&fleet);
+    strangers_go_and_children_stay(&fleet, PREFACE);
     let silent = fleet.aggregators[0].scrape().value("headworks_tree_closed_total{cause=\"silent\"}");
-    assert!(silent >= CROWD as f64, "{silent}");
+    assert!(silent >= 2.0 * CROWD as f64, "{silent}");
 }
 
 #[test]
 fn connections_without_a_hello_are_closed_over_tls_too() {
     let fleet = small_fleet().tls().start();
-    strangers_go_and_children_stay(&fleet);
+    strangers_go_and_children_stay(&fleet, CLIENT_HELLO);
     let late = fleet.aggregators[0].scrape().value("headworks_tls_refused_total{cause=\"timeout\"}");
-    assert!(late >= CROWD as f64, "{late}");
+    assert!(late >= 2.0 * CROWD as f64, "{late}");
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -167,8 +187,8 @@ fn hello() -> Hello {
     }
 }
 
-/// Reports as fast as they are taken; how many were.
-async fn report_without_end(url: String, duration: Duration) -> u64 {
+/// Reports for so long, with such gaps between; how many times, until the parent ended it.
+async fn report(url: String, gap: Duration, duration: Duration) -> u64 {
     let mut client = TreeClient::connect(url).await.unwrap();
     let (say, said) = tokio::sync::mpsc::channel(1);
     say.send(headworks_proto::hello_message(&hello())).await.unwrap();
@@ -176,29 +196,48 @@ async fn report_without_end(url: String, duration: Duration) -> u64 {
     tokio::spawn(async move { while plans.message().await.is_ok_and(|plan| plan.is_some()) {} });
     let (start, mut sequence) = (Instant::now(), 0);
     while start.elapsed() < duration {
-        sequence += 1;
         let report =
             Report { sequence, elapsed: start.elapsed(), full: false, agents: 1, entries: Vec::new() };
-        let sent = say.send(headworks_proto::report_message(&report));
-        if tokio::time::timeout(Duration::from_millis(200), sent).await.is_ok_and(|sent| sent.is_err()) {
+        if say.send(headworks_proto::report_message(&report)).await.is_err() {
             break;
         }
+        sequence += 1;
+        tokio::time::sleep(gap).await;
     }
     sequence
 }
 
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
 #[test]
-fn a_child_that_reports_without_end_is_slowed_and_others_are_not() {
+fn a_child_that_reports_far_too_often_is_slowed_and_others_are_not() {
     let fleet = small_fleet().start();
     let parent = &fleet.aggregators[0];
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let sent = runtime.block_on(report_without_end(parent.url("tree"), Duration::from_secs(10)));
+    let reports = report(parent.url("tree"), Duration::from_millis(2), Duration::from_secs(5));
+    let sent = runtime().block_on(reports);
     let throttled = parent.scrape().value("headworks_reports_throttled_total");
     assert!(throttled > 100.0, "{throttled} of {sent}");
+    others_are_well(&fleet);
+}
+
+#[test]
+fn a_child_that_floods_is_cut_off_and_others_are_not() {
+    let fleet = small_fleet().start();
+    let (start, url) = (Instant::now(), fleet.aggregators[0].url("tree"));
+    let sent = runtime().block_on(report(url, Duration::ZERO, Duration::from_secs(60)));
+    assert!(start.elapsed() < Duration::from_secs(30), "{sent} reports were taken");
+    others_are_well(&fleet);
+}
+
+/// Only the agent that belongs there is left, and it never lost its stream.
+#[track_caller]
+fn others_are_well(fleet: &Fleet) {
     assert_eq!(fleet.agents[0].status().state(), "fresh");
     eventually("the flood is gone", Duration::from_secs(10), || {
-        let agents = parent.status().agents();
+        let agents = fleet.aggregators[0].status().agents();
         (agents != 1).then(|| format!("{agents} agents"))
     });
-    assert!(attached(&fleet));
+    assert!(attached(fleet));
 }

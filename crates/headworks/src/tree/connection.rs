@@ -46,6 +46,12 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.visitor.leave();
+    }
+}
+
 impl Connected for Connection {
     type ConnectInfo = Arc<Visitor>;
 

@@ -135,9 +135,12 @@ async fn listen<S: Seat>(
         }
         if let Some(wait) = pace.wait(Instant::now()) {
             attached.visitor().note_throttled();
-            // Not to read is to slow the child: its messages stay in its own process.
-            if shutdown.run_until_cancelled(sleep(wait)).await.is_none() {
-                break;
+            // Not to read is to slow the child: its messages stay in its own process. What it had sent before it went
+            // would be read for many seconds more, and its demand counted all the while.
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                () = attached.visitor().left() => break,
+                () = sleep(wait) => {}
             }
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use headworks_agent::tls::{Cause, Identities, Tls};
 use headworks_core::message::Hello;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 /// Streams in the life of one connection. A child opens one, and a new connection for the next; whoever opens streams
@@ -32,6 +33,8 @@ pub(super) struct Visitor {
     attached: AtomicUsize,
     opened: AtomicU32,
     doomed: AtomicBool,
+    /// Cancelled when its connection has ended.
+    gone: CancellationToken,
     counters: Arc<TreeCounters>,
     /// Its place among those that have not said hello.
     stranger: Mutex<Option<OwnedSemaphorePermit>>,
@@ -57,6 +60,7 @@ impl Visitor {
             attached: AtomicUsize::new(0),
             opened: AtomicU32::new(0),
             doomed: AtomicBool::new(false),
+            gone: CancellationToken::new(),
             counters,
             stranger: Mutex::new(Some(place.stranger)),
             _connected: place.connected,
@@ -96,6 +100,16 @@ impl Visitor {
 
     pub(super) fn is_doomed(&self) -> bool {
         self.doomed.load(Relaxed)
+    }
+
+    /// Tells that its connection has ended.
+    pub(super) fn leave(&self) {
+        self.gone.cancel();
+    }
+
+    /// Waits until its connection has ended.
+    pub(super) async fn left(&self) {
+        self.gone.cancelled().await;
     }
 
     pub(super) fn note_silence(&self) {
