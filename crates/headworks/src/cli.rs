@@ -195,9 +195,12 @@ pub(crate) struct DevArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// Admin address of the node to ask
+    /// Admin address of the node to ask; https:// where it has --admin-tls
     #[arg(long, env = "HEADWORKS_STATUS_ADMIN", default_value = "http://127.0.0.1:9120", value_name = "URL")]
     pub(crate) admin: String,
+    /// Authorities that the certificate of an https:// address must come from, in PEM
+    #[arg(long, env = "HEADWORKS_TLS_CA", value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

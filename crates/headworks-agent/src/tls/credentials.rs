@@ -1,5 +1,6 @@
 //! Checked credentials, and what TLS makes of them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -36,7 +37,7 @@ impl Parts {
         let chain = certificates("certificate", &files.cert, &content.cert)?;
         let facts = check_times(files, &chain, now)?;
         let own = Arc::new(SingleCertAndKey::from(pair(files, chain, &content.key, &provider)?));
-        let roots = Arc::new(authorities(files, &content.ca)?);
+        let roots = Arc::new(authorities(&files.ca, &content.ca)?);
         let broken =
             |reason: String| TlsError::Broken { what: "authorities", path: files.ca.clone(), reason };
         let tree = Arc::new(tree_config(&provider, &own, &roots).map_err(broken)?);
@@ -82,7 +83,7 @@ impl Credentials {
 
 fn certificates(
     what: &'static str,
-    path: &std::path::Path,
+    path: &Path,
     pem: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
@@ -125,11 +126,11 @@ fn pair(
     })
 }
 
-fn authorities(files: &TlsFiles, pem: &[u8]) -> Result<RootCertStore, TlsError> {
+pub(super) fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates("authorities", &files.ca, pem)? {
+    for certificate in certificates("authorities", path, pem)? {
         let broken =
-            |reason: String| TlsError::Broken { what: "authorities", path: files.ca.clone(), reason };
+            |reason: String| TlsError::Broken { what: "authorities", path: path.to_owned(), reason };
         roots.add(certificate).map_err(|error| broken(error.to_string()))?;
     }
     Ok(roots)

@@ -38,7 +38,7 @@ impl TlsFiles {
     }
 }
 
-fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+pub(super) fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
     let unreadable = |source| TlsError::Unreadable { what, path: path.to_owned(), source };
     // Opening a pipe that nobody writes to would wait for ever.
     if !fs::metadata(path).map_err(unreadable)?.is_file() {

@@ -22,6 +22,7 @@ mod error;
 mod files;
 mod identity;
 mod refusal;
+mod trust;
 mod verify;
 mod watched;
 
@@ -30,6 +31,7 @@ pub use error::TlsError;
 pub use files::TlsFiles;
 pub use identity::Identities;
 pub use refusal::{Cause, Refusals};
+pub use trust::Trust;
 pub use watched::{Tls, TlsStatus};
 
 pub(crate) use refusal::Refusal;
