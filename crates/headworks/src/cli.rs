@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 use headworks_core::link::INTERVAL;
 
@@ -93,24 +94,23 @@ pub(crate) struct CommonArgs {
 
 /// Who may connect, and how a node shows who it is.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "TLS")]
 pub(crate) struct TlsArgs {
     /// This node's certificate in PEM, with what stands between it and its authority; it names the node's role in a
     /// URI spiffe://TRUST-DOMAIN/headworks/ROLE[/ID]. It is shown to parents and children; a new one is taken from the
     /// file without a restart. `headworks certs dev` makes a set to try this with
-    #[arg(long, env = "HEADWORKS_TLS_CERT", value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
+    #[arg(long, help_heading = "TLS", env = "HEADWORKS_TLS_CERT", value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
     pub(crate) tls_cert: Option<PathBuf>,
     /// The certificate's private key in PEM
-    #[arg(long, env = "HEADWORKS_TLS_KEY", value_name = "FILE", requires_all = ["tls_cert", "tls_ca"])]
+    #[arg(long, help_heading = "TLS", env = "HEADWORKS_TLS_KEY", value_name = "FILE", requires_all = ["tls_cert", "tls_ca"])]
     pub(crate) tls_key: Option<PathBuf>,
     /// Authorities that the certificates of parents and children must come from, in PEM
-    #[arg(long, env = "HEADWORKS_TLS_CA", value_name = "FILE", requires_all = ["tls_cert", "tls_key"])]
+    #[arg(long, help_heading = "TLS", env = "HEADWORKS_TLS_CA", value_name = "FILE", requires_all = ["tls_cert", "tls_key"])]
     pub(crate) tls_ca: Option<PathBuf>,
     /// Serve the admin port over TLS too, with the same certificate; clients need none
-    #[arg(long, env = "HEADWORKS_ADMIN_TLS", requires = "tls_cert")]
+    #[arg(long, help_heading = "TLS", env = "HEADWORKS_ADMIN_TLS", requires = "tls_cert", value_parser = switch())]
     pub(crate) admin_tls: bool,
     /// Allow links to other machines that are neither encrypted nor authenticated: only on a network you trust
-    #[arg(long, env = "HEADWORKS_ALLOW_PLAINTEXT")]
+    #[arg(long, help_heading = "TLS", env = "HEADWORKS_ALLOW_PLAINTEXT", value_parser = switch())]
     pub(crate) allow_plaintext: bool,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct AgentArgs {
     #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
     pub(crate) http: SocketAddr,
     /// Serve that over TLS, with the certificate of --tls-cert; clients need none
-    #[arg(long, env = "HEADWORKS_HTTP_TLS", requires = "tls_cert", help_heading = "TLS")]
+    #[arg(long, env = "HEADWORKS_HTTP_TLS", requires = "tls_cert", help_heading = "TLS", value_parser = switch())]
     pub(crate) http_tls: bool,
     /// Answer the same on a Unix socket
     #[arg(long, env = "HEADWORKS_HTTP_UNIX", value_name = "PATH")]
@@ -204,6 +204,11 @@ pub(crate) struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A flag that a variable may set too, in the ways people write yes and no there.
+fn switch() -> BoolishValueParser {
+    BoolishValueParser::new()
 }
 
 /// Longest name and address, in bytes: hellos carry them, and are bounded.

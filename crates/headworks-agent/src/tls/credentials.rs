@@ -129,8 +129,7 @@ fn pair(
 pub(super) fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates("authorities", path, pem)? {
-        let broken =
-            |reason: String| TlsError::Broken { what: "authorities", path: path.to_owned(), reason };
+        let broken = |reason: String| TlsError::Broken { what: "authorities", path: path.to_owned(), reason };
         roots.add(certificate).map_err(|error| broken(error.to_string()))?;
     }
     Ok(roots)

@@ -33,7 +33,8 @@ impl Trust {
     where
         IO: AsyncRead + AsyncWrite + Unpin,
     {
-        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(io::Error::other)?;
+        let name =
+            ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(io::Error::other)?;
         let connected = TlsConnector::from(self.0.clone()).connect(name, stream).await;
         connected.map_err(|error| Refusal::of(&error).map_or(error, io::Error::other))
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Empty, Limited};
 use headworks_agent::tls::Trust;
+use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper::http::uri::Authority;
 use hyper_util::rt::TokioIo;
@@ -61,7 +61,9 @@ async fn fetch(admin: &str, authorities: Option<&Path>) -> Result<Vec<u8>, Failu
     let stream = TcpStream::connect(authority.as_str()).await.map_err(|error| failed(&error))?;
     let stream = match trust {
         None => Either::Left(stream),
-        Some(trust) => Either::Right(trust.secure(stream, authority.host()).await.map_err(|error| failed(&error))?),
+        Some(trust) => {
+            Either::Right(trust.secure(stream, authority.host()).await.map_err(|error| failed(&error))?)
+        }
     };
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
@@ -99,7 +101,8 @@ fn address(admin: &str) -> Result<(Scheme, Authority), Failure> {
 
 fn trust(authorities: Option<&Path>) -> Result<Trust, Failure> {
     let Some(path) = authorities else {
-        let message = "an https:// address needs --tls-ca, the authorities that its certificate must come from";
+        let message =
+            "an https:// address needs --tls-ca, the authorities that its certificate must come from";
         return Err(Failure::Usage(message.to_owned()));
     };
     Trust::load(path).map_err(|error| Failure::Usage(error.to_string()))

@@ -135,8 +135,8 @@ async fn listen<S: Seat>(
         }
         if let Some(wait) = pace.wait(Instant::now()) {
             attached.visitor().note_throttled();
-            // Not to read is to slow the child: its messages stay in its own process. What it had sent before it went
-            // would be read for many seconds more, and its demand counted all the while.
+            // Not to read is to slow the child: its messages stay in its own process. If it goes meanwhile, what it had sent
+            // is forgotten: to read that slowly too would keep its demand counted for many seconds more.
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 () = attached.visitor().left() => break,

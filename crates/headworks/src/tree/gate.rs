@@ -19,7 +19,7 @@ use crate::serve::{Accepts, Listener, Socket};
 const CONNECTIONS: usize = 16_384;
 /// Those among them that have not said hello: so a flood of strangers leaves room for children that are attached, and
 /// thousands that come back at once are let in by turns.
-const STRANGERS: usize = 2048;
+const STRANGERS: usize = 4096;
 /// Time from the accept to the hello, or from one child's end to the next one's hello. Ends connections that send
 /// nothing, and those that send a byte now and then; longer than a handshake may take.
 pub(super) const HELLO: Duration = Duration::from_secs(15);
