@@ -11,7 +11,7 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// Runs a command line, and checks its exit code, and that all these texts are on standard error.
 #[track_caller]
-fn fails(args: &[&str], code: i32, told: &[&str]) {
+pub(crate) fn fails(args: &[&str], code: i32, told: &[&str]) {
     let ended = Process::run(args, AT_ONCE);
     let (status, stderr) = (ended.status, &ended.stderr);
     assert_eq!(status.code(), Some(code), "headworks {args:?} said\n{stderr}");

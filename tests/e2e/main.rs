@@ -24,6 +24,7 @@ mod hostile_plan;
 mod hostile_text;
 mod http_api;
 mod limit_held;
+mod listeners;
 mod metrics_text;
 mod parent_missing;
 mod pipeline;
@@ -33,6 +34,9 @@ mod shadow_all;
 mod state_dir;
 mod status;
 mod suspended;
+mod tls;
+mod tls_refused;
+mod tree_bounds;
 
 /// One bucket of 400/s, the limit of most tests.
 const LIMIT_400: &str = "limits:\n  - {name: checkout, match: {service: checkout}, rate: 400/second}\n";

@@ -16,7 +16,8 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::limiter::{Limiter, LinkStats, Record};
 use crate::state::Keeper;
-use crate::uplink::{self, Event, Outbox, Parents, Stay};
+use crate::tls::Tls;
+use crate::uplink::{self, Dialer, Event, Outbox, Parents, Stay};
 
 /// How often counts are looked at; also the least time between two early reports.
 const BEAT: Duration = Duration::from_millis(50);
@@ -31,10 +32,11 @@ pub struct Builder {
     stay: Stay,
     hold: Duration,
     state_dir: Option<PathBuf>,
+    tls: Option<Tls>,
 }
 
 impl Builder {
-    /// The aggregators of the agent's zone, as `http://host:port`; it attaches to one of them at a time. A host that is a
+    /// The aggregators of the agent's zone, as `http://host:port` or `https://host:port`; it attaches to one of them at a time. A host that is a
     /// name with several addresses stands for several aggregators.
     #[must_use]
     pub fn aggregators<S: Into<String>>(mut self, addresses: impl IntoIterator<Item = S>) -> Self {
@@ -63,6 +65,13 @@ impl Builder {
         self
     }
 
+    /// Credentials for aggregators at `https://` addresses. The agent follows their files while it runs.
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// A directory in which limits and headrooms are kept, so that the next process starts from them when no aggregator
     /// answers. Agents may share one: each has a file named after its node, so the name should survive a restart.
     #[must_use]
@@ -81,7 +90,13 @@ impl Builder {
             state: State::new(self.identity, self.hold, clock.now()),
             limiter: Limiter::new(clock),
             clock,
-            parents: Parents { node, urls: self.aggregators, stay: self.stay },
+            parents: Parents {
+                node,
+                urls: self.aggregators,
+                stay: self.stay,
+                dialer: Dialer::of_agent(self.tls.clone()),
+            },
+            tls: self.tls,
             keeper,
             records: HashMap::new(),
             outbox: None,
@@ -101,6 +116,7 @@ pub struct Agent {
     limiter: Limiter,
     clock: Clock,
     parents: Parents,
+    tls: Option<Tls>,
     keeper: Option<Keeper>,
     records: HashMap<BucketNumber, Arc<Record>>,
     outbox: Option<Outbox>,
@@ -119,7 +135,14 @@ impl Agent {
             region: String::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        Builder { identity, aggregators: Vec::new(), stay: Stay::default(), hold: HOLD, state_dir: None }
+        Builder {
+            identity,
+            aggregators: Vec::new(),
+            stay: Stay::default(),
+            hold: HOLD,
+            state_dir: None,
+            tls: None,
+        }
     }
 
     /// What decides requests. Works before, during and after [`Agent::run`].
@@ -131,6 +154,9 @@ impl Agent {
     pub async fn run(mut self, shutdown: CancellationToken) {
         let (events, mut inbox) = mpsc::channel(64);
         let streams = TaskTracker::new();
+        if let Some(tls) = self.tls.clone() {
+            streams.spawn(tls.watch(shutdown.clone()));
+        }
         if !self.parents.urls.is_empty() {
             streams.spawn(uplink::keep_attached(0, self.parents.clone(), events, shutdown.clone()));
         }

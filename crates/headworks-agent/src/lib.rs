@@ -22,6 +22,7 @@ mod agent;
 mod clock;
 mod limiter;
 mod state;
+pub mod tls;
 pub mod uplink;
 
 pub use agent::{Agent, Builder, HOLD, draw_incarnation, log_plan_state, log_shadow_all};

@@ -20,9 +20,11 @@ use tokio_util::task::TaskTracker;
 use tonic::Streaming;
 
 use crate::Clock;
+use dial::DialError;
 use names::Names;
 use route::{Candidate, Route};
 
+pub use dial::Dialer;
 pub use route::Stay;
 
 /// Time in which a parent has to answer a hello, from the first packet on; then another is tried.
@@ -121,6 +123,8 @@ pub struct Parents {
     pub urls: Vec<String>,
     /// How long to stay with one.
     pub stay: Stay,
+    /// How to reach them.
+    pub dialer: Dialer,
 }
 
 /// Keeps a stream open to one of `parents` until `shutdown`: the next one is tried after each failure, a better one now
@@ -132,7 +136,7 @@ pub async fn keep_attached(
     shutdown: CancellationToken,
 ) {
     let (names, route) = (Names::new(parents.node, parents.urls), Route::new(parents.stay));
-    let mut uplink = Uplink { link, names, route, clock: Clock::new(), events };
+    let mut uplink = Uplink { link, names, route, dialer: parents.dialer, clock: Clock::new(), events };
     loop {
         let Some(mut stream) = shutdown.run_until_cancelled(uplink.find()).await else { return };
         let failure = uplink.keep(&mut stream, &shutdown).await;
@@ -153,6 +157,7 @@ struct Uplink {
     link: usize,
     names: Names,
     route: Route,
+    dialer: Dialer,
     clock: Clock,
     events: mpsc::Sender<Event>,
 }
@@ -230,14 +235,16 @@ impl Uplink {
     }
 
     async fn greet(&self, candidate: &Candidate) -> Result<Stream, Failure> {
-        let channel = dial::connect(&candidate.label()).await.map_err(Failure::Transport)?;
+        let channel = self.dialer.connect(candidate).await.map_err(Failure::Dial)?;
         let (outbox, outgoing) = mpsc::channel(OUTBOX);
         let outbox = Outbox(outbox);
         let greet = Event::Greet { link: self.link, outbox: outbox.clone() };
         self.events.send(greet).await.map_err(|_| Failure::Leaving)?;
         let mut client = TreeClient::new(channel).max_decoding_message_size(MAX_PLAN_BYTES);
         let answer = client.attach(ReceiverStream::new(outgoing)).await;
-        let plans = answer.map_err(|status| Failure::Status(Box::new(status)))?.into_inner();
+        let plans = answer
+            .map_err(|status| Failure::Status(Box::new(dial::explain(&candidate.url, status))))?
+            .into_inner();
         Ok(Stream { candidate: candidate.clone(), outbox: Some(outbox), plans, heard: false })
     }
 
@@ -317,7 +324,7 @@ pub async fn drain(inbox: &mut mpsc::Receiver<Event>, streams: &TaskTracker) {
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("could not connect: {}", chain(.0))]
-    Transport(tonic::transport::Error),
+    Dial(DialError),
     #[error("stream failed: {} ({:?})", .0.message(), .0.code())]
     Status(Box<tonic::Status>),
     #[error("no answer within {OPENING:?}")]

@@ -4,15 +4,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 use headworks_agent::uplink::Stay;
 use headworks_core::link::INTERVAL;
 
 use crate::admin::AdminArgs;
 use crate::bench::{IdleArgs, SurgeArgs};
+use crate::certs::CertsArgs;
 use crate::duration;
 use crate::load::LoadArgs;
-use crate::shadow_all::{ShadowAllArgs, TokenArgs};
+use crate::shadow_all::{ClientArgs, ShadowAllArgs};
 use crate::simulate::SimulateArgs;
 
 /// Limits that hold for the whole fleet, decided in each process without a network hop.
@@ -37,6 +39,9 @@ pub(crate) enum Command {
     Aggregator(AggregatorArgs),
     /// Run a controller: computes the fleet's headrooms from a limits file
     Controller(ControllerArgs),
+    /// Make certificates for TLS between tiers
+    #[command(subcommand)]
+    Certs(CertsCommand),
     /// Work with limits files
     #[command(subcommand)]
     Limits(LimitsCommand),
@@ -57,6 +62,12 @@ pub(crate) enum BenchCommand {
     // Their help is that of their flags: doc comments here would take its place.
     Surge(SurgeArgs),
     Idle(IdleArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CertsCommand {
+    // Its help is that of its flags: a doc comment here would take its place.
+    Dev(CertsArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -81,6 +92,30 @@ pub(crate) struct CommonArgs {
     /// Most time that a shutdown may take: not ready for a second, last report, streams closed
     #[arg(long, env = "HEADWORKS_GRACE", default_value = "10s", value_parser = duration::parse, value_name = "TIME")]
     pub(crate) grace: Duration,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+}
+
+/// Who may connect, and how a node shows who it is.
+#[derive(Debug, Default, Args)]
+pub(crate) struct TlsArgs {
+    /// This node's certificate in PEM, with what stands between it and its authority; it names the node's role in a
+    /// URI spiffe://TRUST-DOMAIN/headworks/ROLE[/ID]. It is shown to parents and children; a new one is taken from the
+    /// file without a restart. `headworks certs dev` makes a set to try this with
+    #[arg(long, help_heading = "TLS", env = "HEADWORKS_TLS_CERT", value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key in PEM
+    #[arg(long, help_heading = "TLS", env = "HEADWORKS_TLS_KEY", value_name = "FILE", requires_all = ["tls_cert", "tls_ca"])]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Authorities that the certificates of parents and children must come from, in PEM
+    #[arg(long, help_heading = "TLS", env = "HEADWORKS_TLS_CA", value_name = "FILE", requires_all = ["tls_cert", "tls_key"])]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// Serve the admin port over TLS too, with the same certificate; clients need none
+    #[arg(long, help_heading = "TLS", env = "HEADWORKS_ADMIN_TLS", requires = "tls_cert", value_parser = switch())]
+    pub(crate) admin_tls: bool,
+    /// Allow links to other machines that are neither encrypted nor authenticated: only on a network you trust
+    #[arg(long, help_heading = "TLS", env = "HEADWORKS_ALLOW_PLAINTEXT", value_parser = switch())]
+    pub(crate) allow_plaintext: bool,
 }
 
 /// How a node keeps to its parents.
@@ -114,7 +149,7 @@ pub(crate) struct AgentArgs {
     /// Region of the zone
     #[arg(long, env = "HEADWORKS_REGION", default_value = "", value_parser = region)]
     pub(crate) region: String,
-    /// Aggregators of the zone; the agent attaches to one, and to another when that is away. A name with several addresses
+    /// Aggregators of the zone, https:// or http://; the agent attaches to one, and to another when that is away. A name with several addresses
     /// stands for several aggregators
     #[arg(long, env = "HEADWORKS_AGGREGATORS", value_delimiter = ',', required = true, value_name = "URL,…", value_parser = parent_url)]
     pub(crate) aggregators: Vec<String>,
@@ -125,6 +160,9 @@ pub(crate) struct AgentArgs {
     /// Where to answer /allow, /stats, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
     pub(crate) http: SocketAddr,
+    /// Serve that over TLS, with the certificate of --tls-cert; clients need none
+    #[arg(long, env = "HEADWORKS_HTTP_TLS", requires = "tls_cert", help_heading = "TLS", value_parser = switch())]
+    pub(crate) http_tls: bool,
     /// Answer the same on a Unix socket
     #[arg(long, env = "HEADWORKS_HTTP_UNIX", value_name = "PATH")]
     pub(crate) http_unix: Option<PathBuf>,
@@ -150,7 +188,7 @@ pub(crate) struct AggregatorArgs {
     /// Where agents attach (gRPC)
     #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7100", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// Controllers; the aggregator attaches to all of them
+    /// Controllers, https:// or http://; the aggregator attaches to all of them
     #[arg(long, env = "HEADWORKS_CONTROLLERS", value_delimiter = ',', required = true, value_name = "URL,…", value_parser = parent_url)]
     pub(crate) controllers: Vec<String>,
     /// Where to serve /metrics, /status, /healthz and /readyz
@@ -197,14 +235,19 @@ pub(crate) struct DevArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// Admin address of the node to ask
+    /// Admin address of the node to ask; https:// where it has --admin-tls
     #[arg(long, env = "HEADWORKS_STATUS_ADMIN", default_value = "http://127.0.0.1:9120", value_name = "URL")]
     pub(crate) admin: String,
     #[command(flatten)]
-    pub(crate) token: TokenArgs,
+    pub(crate) client: ClientArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A flag that a variable may set too, in the ways people write yes and no there.
+fn switch() -> BoolishValueParser {
+    BoolishValueParser::new()
 }
 
 /// Longest name and address, in bytes: hellos carry them, and are bounded.
@@ -247,10 +290,10 @@ fn stay_or_zero(text: &str) -> Result<Duration, String> {
 /// The URL of a parent: checked here, so that a typing error is found before anything starts.
 fn parent_url(text: &str) -> Result<String, String> {
     let text = text.trim();
-    let advice = || format!("write it as http://host:port, in at most {MAX_TEXT} bytes");
+    let advice = || format!("write it as https://host:port or http://host:port, in at most {MAX_TEXT} bytes");
     let uri: axum::http::Uri = text.parse().map_err(|_| advice())?;
     // What is before an @ may be a password, and the URL is shown in logs and by /stats.
-    if uri.scheme_str() != Some("http")
+    if !matches!(uri.scheme_str(), Some("http" | "https"))
         || uri.port_u16().is_none()
         || text.len() > MAX_TEXT
         || text.contains('@')

@@ -2,6 +2,7 @@
 
 mod admin;
 mod bench;
+mod certs;
 mod cli;
 mod duration;
 mod failure;
@@ -23,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{BenchCommand, Cli, Command, LimitsCommand};
+use cli::{BenchCommand, CertsCommand, Cli, Command, LimitsCommand};
 use failure::{Failure, USAGE};
 
 fn main() -> ExitCode {
@@ -63,6 +64,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Agent(args) => role::agent::run(args).await?,
         Command::Aggregator(args) => role::aggregator::run(args).await?,
         Command::Controller(args) => role::controller::run(args).await?,
+        Command::Certs(CertsCommand::Dev(args)) => certs::dev(&args)?,
         Command::Limits(LimitsCommand::Check { paths }) => limits_file::check(&paths)?,
         Command::Load(args) => {
             return load::run(args).await.map_err(|error| Failure::of(&error).into_usage());

@@ -7,7 +7,7 @@ use headworks_core::ladder::PlanState;
 use metrics::{Label, counter, describe_counter, describe_gauge, gauge, with_local_recorder};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use crate::status::{LimitView, NodeStatus};
+use crate::status::{LimitView, NodeStatus, TlsView};
 
 /// The status as Prometheus text.
 pub(crate) fn render(status: &NodeStatus) -> String {
@@ -82,6 +82,23 @@ fn describe() {
         "headworks_admin_refused_total",
         "Requests to the admin port that were refused for want of the right token"
     );
+    describe_gauge!(
+        "headworks_tls_certificate_expires_timestamp_seconds",
+        "When this node's own certificate expires, in seconds since 1970"
+    );
+    describe_counter!("headworks_tls_reload_errors_total", "Times that a new certificate could not be used");
+    describe_counter!(
+        "headworks_tls_refused_total",
+        "Peers refused in the handshake or for their role, by cause"
+    );
+    describe_counter!(
+        "headworks_reports_throttled_total",
+        "Reports that had to wait, since their child sent too many"
+    );
+    describe_counter!(
+        "headworks_tree_closed_total",
+        "Connections of children closed: no hello in time, or too many streams"
+    );
     describe_gauge!("headworks_build_info", "1, with the release and the tier as labels");
 }
 
@@ -99,6 +116,12 @@ fn record_node(status: &NodeStatus) {
     counter!("headworks_refused_entries_total").absolute(status.refused_entries);
     gauge!("headworks_shadow_all").set(f64::from(u8::from(status.shadow_all)));
     counter!("headworks_admin_refused_total").absolute(status.admin_refused);
+    status.tls.iter().for_each(record_tls);
+    if status.tier != "agent" {
+        counter!("headworks_reports_throttled_total").absolute(status.reports_throttled);
+        counter!("headworks_tree_closed_total", "cause" => "silent").absolute(status.tree_closed_silent);
+        counter!("headworks_tree_closed_total", "cause" => "streams").absolute(status.tree_closed_restless);
+    }
     match status.tier.as_str() {
         "controller" => {
             record_children(status, "aggregator");
@@ -124,6 +147,15 @@ fn record_controllers(status: &NodeStatus) {
     };
     disagree("view", status.views_disagree);
     disagree("limits", status.limits_disagree);
+}
+
+#[allow(clippy::cast_precision_loss, reason = "gauges are floats; seconds since 1970 stay below 2^53")]
+fn record_tls(tls: &TlsView) {
+    gauge!("headworks_tls_certificate_expires_timestamp_seconds").set(tls.not_after as f64);
+    counter!("headworks_tls_reload_errors_total").absolute(tls.reload_errors);
+    for (cause, refused) in &tls.refused {
+        counter!("headworks_tls_refused_total", "cause" => cause.clone()).absolute(*refused);
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "gauges are floats; children are few")]

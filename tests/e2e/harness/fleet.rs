@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::certs::Pki;
 use super::limits::LimitsFile;
 use super::link::Link;
 use super::load::{Load, Loads};
@@ -22,6 +23,7 @@ pub(crate) struct FleetPlan {
     controllers: usize,
     aggregators: usize,
     linked: bool,
+    tls: bool,
     extra: Vec<String>,
 }
 
@@ -36,6 +38,8 @@ pub(crate) struct Fleet {
     pub(crate) to_controllers: Vec<Vec<Link>>,
     /// By agent and aggregator of its zone.
     pub(crate) to_aggregators: Vec<Vec<Link>>,
+    /// The credentials of a fleet that has some.
+    pub(crate) pki: Option<Pki>,
     pub(crate) limits: LimitsFile,
     /// Holds the agents' Unix sockets.
     sockets: TempDir,
@@ -52,6 +56,7 @@ impl FleetPlan {
             controllers: 1,
             aggregators: 1,
             linked: false,
+            tls: false,
             extra: Vec::new(),
         }
     }
@@ -65,6 +70,12 @@ impl FleetPlan {
     /// So many aggregators in each zone.
     pub(crate) fn aggregators(mut self, aggregators: usize) -> Self {
         self.aggregators = aggregators;
+        self
+    }
+
+    /// Mutual TLS between the tiers.
+    pub(crate) fn tls(mut self) -> Self {
+        self.tls = true;
         self
     }
 
@@ -103,9 +114,10 @@ impl FleetPlan {
     pub(crate) fn start(&self) -> Fleet {
         let (limits, sockets) = (LimitsFile::new(&self.limits), tempfile::tempdir().unwrap());
         let path = limits.path().display().to_string();
+        let pki = self.tls.then(Pki::new);
         let mut controllers = (1..=self.controllers).map(|number| {
             let id = if number == 1 { "controller".to_owned() } else { format!("controller-{number}") };
-            Node::start("controller", &id, &self.args(&["--limits", &path]))
+            Node::start("controller", &id, &self.args(pki.as_ref(), "controller", &["--limits", &path]))
         });
         let mut fleet = Fleet {
             agents: Vec::new(),
@@ -114,6 +126,7 @@ impl FleetPlan {
             others: controllers.collect(),
             to_controllers: Vec::new(),
             to_aggregators: Vec::new(),
+            pki,
             limits,
             sockets,
         };
@@ -128,7 +141,8 @@ impl FleetPlan {
             let (controllers, links) = self.ways_to(fleet.controllers());
             let id =
                 if number == 1 { format!("aggregator-{zone}") } else { format!("aggregator-{zone}{number}") };
-            let args = self.args(&["--zone", zone, "--controllers", &controllers]);
+            let own = ["--zone", zone, "--controllers", &controllers];
+            let args = self.args(fleet.pki.as_ref(), "aggregator", &own);
             fleet.aggregators.push(Node::start("aggregator", &id, &args));
             fleet.to_controllers.push(links);
         }
@@ -136,7 +150,8 @@ impl FleetPlan {
             let (parents, links) = self.ways_to(fleet.aggregators[first..].iter());
             let id = format!("agent-{zone}{number}");
             let socket = fleet.sockets.path().join(format!("{id}.sock")).display().to_string();
-            let args = self.args(&["--zone", zone, "--aggregators", &parents, "--http-unix", &socket]);
+            let own = ["--zone", zone, "--aggregators", &parents, "--http-unix", &socket];
+            let args = self.args(fleet.pki.as_ref(), "agent", &own);
             fleet.agents.push(Node::start("agent", &id, &[args, self.extra.clone()].concat()));
             fleet.to_aggregators.push(links);
         }
@@ -151,8 +166,10 @@ impl FleetPlan {
         (links.iter().map(Link::url).collect::<Vec<_>>().join(","), links)
     }
 
-    fn args(&self, own: &[&str]) -> Vec<String> {
-        own.iter().chain(&["--hold", self.hold, "--grace", self.grace]).map(|arg| (*arg).to_owned()).collect()
+    fn args(&self, pki: Option<&Pki>, role: &str, own: &[&str]) -> Vec<String> {
+        let common = ["--hold", self.hold, "--grace", self.grace];
+        let plain = own.iter().chain(&common).map(|arg| (*arg).to_owned());
+        plain.chain(pki.into_iter().flat_map(|pki| pki.of(role).args())).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the tests are told in: a fleet of real processes, load on it, and what it says about itself.
 
+mod certs;
 mod figures;
 mod fleet;
 mod http;
@@ -12,8 +13,10 @@ mod node;
 mod process;
 mod status;
 mod tally;
+mod tls;
 mod wait;
 
+pub(crate) use certs::{Authority, Issued, Pki, Secret};
 pub(crate) use figures::{Figure, fraction};
 pub(crate) use fleet::{Fleet, FleetPlan};
 pub(crate) use http::{Answer, get, get_unix, send};
@@ -23,4 +26,5 @@ pub(crate) use load::{Load, Loads};
 pub(crate) use node::Node;
 pub(crate) use process::Process;
 pub(crate) use tally::Tally;
+pub(crate) use tls::{connect, greet, shown_serial};
 pub(crate) use wait::{eventually, sleep_until};

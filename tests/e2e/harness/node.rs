@@ -57,7 +57,8 @@ impl Node {
     }
 
     pub(crate) fn url(&self, what: &str) -> String {
-        format!("http://{}", self.address(what))
+        let secure = what == "tree" && self.args.iter().any(|arg| arg == "--tls-cert");
+        format!("{}://{}", if secure { "https" } else { "http" }, self.address(what))
     }
 
     /// Where its Unix socket is.

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use headworks_agent::tls::Trust;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
+use hyper::http::uri::Authority;
 use hyper::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_util::either::Either;
 
 use super::Token;
 use crate::failure::Failure;
@@ -18,75 +21,118 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest answer that is read.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
+/// Who asks: the token that it gives, and whom it trusts where it asks over TLS.
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    pub(crate) token: Option<Token>,
+    pub(crate) trust: Option<Trust>,
+}
+
 /// What to ask.
-pub(crate) struct Question<'a> {
+pub(crate) struct Question {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
-    pub(crate) token: Option<&'a Token>,
     pub(crate) body: String,
 }
 
-impl<'a> Question<'a> {
+impl Question {
     /// Asks for what is at a path.
-    pub(crate) fn get(path: &'static str, token: Option<&'a Token>) -> Self {
-        Self { method: Method::GET, path, token, body: String::new() }
+    pub(crate) fn get(path: &'static str) -> Self {
+        Self { method: Method::GET, path, body: String::new() }
     }
 }
 
-/// The answer of the node with this admin address, `http://host:port`, if it is one that says yes.
-pub(crate) async fn ask(admin: &str, question: Question<'_>) -> Result<Vec<u8>, Failure> {
-    let authority = authority(admin)?;
-    let answer = timeout(PATIENCE, exchange(admin, &authority, question)).await;
-    let (code, body) =
-        answer.map_err(|_| Failure::Failed(format!("{admin} did not answer within 5 s")))??;
-    if code.is_success() {
-        return Ok(body);
-    }
-    let text = String::from_utf8_lossy(&body);
-    let said = legible::cut(text.trim(), 256);
-    Err(Failure::Failed(match code {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => {
-            format!("{admin} refused: {said}; give the token with --token-file")
+impl Client {
+    /// The answer of the node with this admin address, such as `https://host:port`, if it is one that says yes.
+    pub(crate) async fn ask(&self, admin: &str, question: Question) -> Result<Vec<u8>, Failure> {
+        let address = Address::of(admin)?;
+        let answer = timeout(PATIENCE, self.exchange(admin, &address, question)).await;
+        let (code, body) =
+            answer.map_err(|_| Failure::Failed(format!("{admin} did not answer within 5 s")))??;
+        if code.is_success() {
+            return Ok(body);
         }
-        StatusCode::NOT_FOUND => format!("{admin} does not know that; is it the admin port of a controller?"),
-        _ => format!("{admin} answered {code}: {said}; is it an admin port?"),
-    }))
-}
-
-async fn exchange(
-    admin: &str,
-    authority: &str,
-    question: Question<'_>,
-) -> Result<(StatusCode, Vec<u8>), Failure> {
-    let failed = |error: &dyn std::error::Error| {
-        Failure::Failed(format!("cannot ask {admin}: {error}; is a node running with that --admin?"))
-    };
-    let stream = TcpStream::connect(authority).await.map_err(|error| failed(&error))?;
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
-    tokio::spawn(connection);
-    let mut request =
-        hyper::Request::builder().method(question.method).uri(question.path).header("host", authority);
-    if let Some(token) = question.token {
-        request = request.header("authorization", token.bearer());
+        let text = String::from_utf8_lossy(&body);
+        let said = legible::cut(text.trim(), 256);
+        Err(Failure::Failed(match code {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => {
+                format!("{admin} refused: {said}; give the token with --token-file")
+            }
+            StatusCode::NOT_FOUND => {
+                format!("{admin} does not know that; is it the admin port of a controller?")
+            }
+            _ => format!("{admin} answered {code}: {said}; is it an admin port?"),
+        }))
     }
-    let body = Full::new(bytes::Bytes::from(question.body));
-    let request = request.body(body).map_err(|error| failed(&error))?;
-    let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
-    let code = response.status();
-    let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
-    let body =
-        body.map_err(|error| Failure::Failed(format!("cannot read the answer of {admin}: {error}")))?;
-    Ok((code, body.to_bytes().to_vec()))
+
+    async fn exchange(
+        &self,
+        admin: &str,
+        address: &Address,
+        question: Question,
+    ) -> Result<(StatusCode, Vec<u8>), Failure> {
+        let failed = |error: &dyn std::error::Error| {
+            Failure::Failed(format!("cannot ask {admin}: {error}; is a node running with that --admin?"))
+        };
+        let authority = address.authority.as_str();
+        // Before anything is sent: the token must not go to somebody who shows no certificate.
+        let trust = if address.secure { Some(self.trust()?) } else { None };
+        let stream = TcpStream::connect(authority).await.map_err(|error| failed(&error))?;
+        let stream = match trust {
+            None => Either::Left(stream),
+            Some(trust) => {
+                let secured = trust.secure(stream, address.authority.host()).await;
+                Either::Right(secured.map_err(|error| failed(&error))?)
+            }
+        };
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+        tokio::spawn(connection);
+        let mut request =
+            hyper::Request::builder().method(question.method).uri(question.path).header("host", authority);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", token.bearer());
+        }
+        let body = Full::new(bytes::Bytes::from(question.body));
+        let request = request.body(body).map_err(|error| failed(&error))?;
+        let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
+        let code = response.status();
+        let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+        let body =
+            body.map_err(|error| Failure::Failed(format!("cannot read the answer of {admin}: {error}")))?;
+        Ok((code, body.to_bytes().to_vec()))
+    }
+
+    fn trust(&self) -> Result<&Trust, Failure> {
+        self.trust.as_ref().ok_or_else(|| {
+            let need =
+                "an https:// address needs --tls-ca, the authorities that its certificate must come from";
+            Failure::Usage(need.to_owned())
+        })
+    }
 }
 
-fn authority(admin: &str) -> Result<String, Failure> {
-    let hint = || Failure::Usage(format!("--admin {admin:?} is no address; write it as http://host:port"));
-    let uri: hyper::Uri = admin.parse().map_err(|_| hint())?;
-    match (uri.scheme_str(), uri.authority()) {
-        (Some("http") | None, Some(authority)) if authority.port().is_some() && !admin.contains('@') => {
-            Ok(authority.to_string())
-        }
-        _ => Err(hint()),
+/// Where to ask.
+struct Address {
+    secure: bool,
+    authority: Authority,
+}
+
+impl Address {
+    fn of(admin: &str) -> Result<Self, Failure> {
+        let hint = || {
+            Failure::Usage(format!(
+                "--admin {admin:?} is no address; write it as http://host:port or https://host:port"
+            ))
+        };
+        let uri: hyper::Uri = admin.parse().map_err(|_| hint())?;
+        let secure = match uri.scheme_str() {
+            Some("http") | None => false,
+            Some("https") => true,
+            Some(_) => return Err(hint()),
+        };
+        let authority = uri.authority().filter(|authority| authority.port().is_some());
+        let authority = authority.filter(|_| !admin.contains('@')).cloned().ok_or_else(hint)?;
+        Ok(Self { secure, authority })
     }
 }

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use headworks_agent::uplink::Stay;
 use headworks_agent::{Agent, Limiter, LimiterStats};
+use headworks_core::message::Tier;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::identity;
 use super::ports::Ports;
+use super::security::Security;
 use crate::admin::{Admin, AdminPort, AdminSettings};
 use crate::cli::AgentArgs;
 use crate::failure::Failure;
@@ -33,6 +35,7 @@ pub(super) struct Settings {
     pub(super) http: SocketAddr,
     pub(super) http_unix: Option<PathBuf>,
     pub(super) admin: AdminSettings,
+    pub(super) security: Security,
 }
 
 /// An agent that runs.
@@ -46,8 +49,10 @@ pub(super) struct AgentNode {
 
 /// `headworks agent`.
 pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
-    let stop = shutdown::on_signal()?;
     let common = args.common;
+    let security = Security::of(&common.tls, Tier::Agent)?.with_http_tls(args.http_tls);
+    security.check_parents("agent --aggregators", &args.aggregators)?;
+    let stop = shutdown::on_signal()?;
     let agent = AgentNode::start(Settings {
         id: common.id,
         zone: args.zone,
@@ -59,6 +64,7 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
         http: args.http,
         http_unix: args.http_unix,
         admin: args.access.at(args.admin)?,
+        security,
     })
     .await?;
     stop.cancelled().await;
@@ -73,18 +79,21 @@ impl AgentNode {
         let unix = settings.http_unix.map(|path| serve::bind_unix("agent --http-unix", &path)).transpose()?;
         let http = http_listener.tcp_address()?;
         let node = settings.id.unwrap_or_else(|| identity::default_id("agent"));
-        let builder = Agent::builder(node.clone(), settings.zone)
+        let mut builder = Agent::builder(node.clone(), settings.zone)
             .region(settings.region)
             .aggregators(settings.aggregators)
             .stay(settings.stay)
             .hold(settings.hold);
-        let agent = match settings.state_dir {
-            Some(directory) => builder.state_dir(directory),
-            None => builder,
+        if let Some(directory) = settings.state_dir {
+            builder = builder.state_dir(directory);
         }
-        .build();
+        if let Some(tls) = settings.security.tls.clone() {
+            builder = builder.tls(tls);
+        }
+        let agent = builder.build();
         let limiter = agent.limiter();
-        let ports = Ports::new("agent");
+        let ports = Ports::new("agent", settings.security);
+        let witness = ports.witness();
         let front = HttpFront::new(limiter.clone(), ports.readiness());
         ports.service("http", http_listener, front.clone());
         if let Some(unix) = unix {
@@ -92,7 +101,7 @@ impl AgentNode {
         }
         let sampler = Sampler::start(limiter.clone(), &ports);
         let answers = Admin::new(ports.readiness(), move || {
-            let status = sampler.status(&node);
+            let status = witness.complete(sampler.status(&node));
             async move { Some(status) }
         });
         admin.serve(&ports, answers)?;

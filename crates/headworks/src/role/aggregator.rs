@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use headworks_agent::Clock;
-use headworks_agent::uplink::{self, Parents, Stay};
+use headworks_agent::uplink::{self, Dialer, Parents, Stay};
+use headworks_core::message::Tier;
 use headworks_core::zone::Zone;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -13,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::identity;
 use super::ports::{Ports, bind_tree};
+use super::security::Security;
 use crate::admin::{Admin, AdminPort, AdminSettings};
 use crate::cli::AggregatorArgs;
 use crate::failure::Failure;
@@ -33,6 +35,7 @@ pub(super) struct Settings {
     pub(super) admin: AdminSettings,
     pub(super) controllers: Vec<String>,
     pub(super) stay: Stay,
+    pub(super) security: Security,
 }
 
 /// An aggregator that runs.
@@ -46,8 +49,11 @@ pub(super) struct Aggregator {
 
 /// `headworks aggregator`.
 pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
-    let stop = shutdown::on_signal()?;
     let common = args.common;
+    let security = Security::of(&common.tls, Tier::Aggregator)?;
+    security.check_tree("aggregator --listen", args.listen)?;
+    security.check_parents("aggregator --controllers", &args.controllers)?;
+    let stop = shutdown::on_signal()?;
     let aggregator = Aggregator::start(Settings {
         id: common.id,
         zone: args.zone,
@@ -57,6 +63,7 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
         admin: args.access.at(args.admin)?,
         controllers: args.controllers,
         stay: args.stay.stay(),
+        security,
     })
     .await?;
     stop.cancelled().await;
@@ -75,11 +82,12 @@ impl Aggregator {
         let zone = Zone::new(identity, settings.controllers.len(), settings.hold, clock.now());
         let seat = ZoneSeat::new(zone, settings.controllers.clone());
         let handle = tree::start("zone", seat, clock)?;
-        let ports = Ports::new("aggregator");
-        let asked = handle.clone();
+        let dialer = Dialer::of_aggregator(settings.security.tls.clone());
+        let ports = Ports::new("aggregator", settings.security);
+        let (asked, witness) = (handle.clone(), ports.witness());
         let answers = Admin::new(ports.readiness(), move || {
-            let asked = asked.clone();
-            async move { asked.ask(status::of_zone).await }
+            let (asked, witness) = (asked.clone(), witness.clone());
+            async move { Some(witness.complete(asked.ask(status::of_zone).await?)) }
         });
         ports.tree(tree_listener, handle.clone())?;
         admin.serve(&ports, answers)?;
@@ -88,7 +96,9 @@ impl Aggregator {
             node: node.clone(),
             urls: vec![controller],
             stay: settings.stay,
+            dialer: dialer.clone(),
         });
+        ports.follow_credentials();
         attach(parents, &handle, &ports, &leaving, &uplinks);
         ports.set_ready(true);
         Ok(Self { tree, handle, ports, leaving, uplinks })

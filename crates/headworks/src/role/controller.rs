@@ -9,10 +9,12 @@ use std::time::Duration;
 use headworks_agent::Clock;
 use headworks_core::fleet::Fleet;
 use headworks_core::limits::LimitSet;
+use headworks_core::message::Tier;
 use tokio::time::sleep;
 
 use super::identity;
 use super::ports::{Ports, bind_tree};
+use super::security::Security;
 use crate::admin::{Admin, AdminPort, AdminSettings, switch_routes};
 use crate::cli::ControllerArgs;
 use crate::failure::Failure;
@@ -29,6 +31,7 @@ pub(super) struct Settings {
     pub(super) spacing: Duration,
     pub(super) listen: SocketAddr,
     pub(super) admin: AdminSettings,
+    pub(super) security: Security,
 }
 
 /// A controller that runs.
@@ -44,14 +47,17 @@ pub(super) struct Controller {
 pub(crate) async fn run(args: ControllerArgs) -> Result<(), Failure> {
     let content = limits_file::read(&args.limits)?;
     let limits = Arc::new(content.parse()?);
-    let stop = shutdown::on_signal()?;
     let common = args.common;
+    let security = Security::of(&common.tls, Tier::Controller)?;
+    security.check_tree("controller --listen", args.listen)?;
+    let stop = shutdown::on_signal()?;
     let settings = Settings {
         id: common.id,
         hold: common.hold,
         spacing: args.report_spacing,
         listen: args.listen,
         admin: args.access.at(args.admin)?,
+        security,
     };
     let controller = Controller::start(settings, limits).await?;
     controller.follow(args.limits, content);
@@ -69,18 +75,19 @@ impl Controller {
         let clock = Clock::new();
         let fleet = Fleet::new(&identity, limits, settings.hold, clock.now()).with_spacing(settings.spacing);
         let handle = tree::start("fleet", FleetSeat::new(fleet), clock)?;
-        let ports = Ports::new("controller");
+        let ports = Ports::new("controller", settings.security);
         let load_errors = Arc::new(AtomicU64::new(0));
-        let (asked, errors) = (handle.clone(), load_errors.clone());
+        let (asked, errors, witness) = (handle.clone(), load_errors.clone(), ports.witness());
         let answers = Admin::new(ports.readiness(), move || {
-            let (asked, errors) = (asked.clone(), errors.load(Relaxed));
+            let (asked, errors, witness) = (asked.clone(), errors.load(Relaxed), witness.clone());
             async move {
-                let status = asked.ask(status::of_fleet).await?;
+                let status = witness.complete(asked.ask(status::of_fleet).await?);
                 Some(status::NodeStatus { limits_load_errors: errors, ..status })
             }
         });
         ports.tree(tree_listener, handle.clone())?;
         admin.serve(&ports, answers.with(switch_routes(handle.clone())))?;
+        ports.follow_credentials();
         ports.set_ready(true);
         Ok(Self { handle, tree, admin: address, ports, load_errors })
     }

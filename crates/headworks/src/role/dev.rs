@@ -16,6 +16,7 @@ use headworks_core::link::SPACING;
 use super::agent::{self, AgentNode};
 use super::aggregator::{self, Aggregator};
 use super::controller::{self, Controller};
+use super::security::Security;
 use crate::admin::AdminSettings;
 use crate::cli::DevArgs;
 use crate::failure::Failure;
@@ -71,6 +72,7 @@ impl Fleet {
             id: Some("controller".to_owned()),
             hold: HOLD,
             spacing: SPACING,
+            security: Security::default(),
             listen: free_port(),
             admin,
         };
@@ -91,6 +93,7 @@ impl Fleet {
             hold: HOLD,
             listen: free_port(),
             admin: AdminSettings::read_only(free_port()),
+            security: Security::default(),
             controllers: vec![format!("http://{}", self.controller.tree)],
             stay: Stay::default(),
         })
@@ -107,6 +110,7 @@ impl Fleet {
                 http: if self.agents.is_empty() { http } else { free_port() },
                 http_unix: None,
                 admin: AdminSettings::read_only(free_port()),
+                security: Security::default(),
             };
             self.agents.push(AgentNode::start(settings).await?);
         }

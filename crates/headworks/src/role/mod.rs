@@ -8,3 +8,4 @@ mod identity;
 mod ports;
 
 pub(crate) use ports::Ports;
+mod security;

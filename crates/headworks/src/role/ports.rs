@@ -1,10 +1,13 @@
 //! The listeners of a node: opened together, drained together.
 
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use axum::{BoxError, Router};
 use bytes::Bytes;
+use headworks_agent::tls::Tls;
 use hyper::body::{Body, Incoming};
 use hyper::service::Service;
 use hyper::{Request, Response};
@@ -14,9 +17,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::security::Security;
 use crate::failure::Failure;
 use crate::serve::{self, Bounds, Listener};
-use crate::tree::{self, Handle, Seat};
+use crate::status::NodeStatus;
+use crate::tree::{self, Handle, Seat, TreeCounters, TreePort};
 
 /// How long requests that are under way may take to end. No route takes longer than milliseconds.
 const UNDER_WAY: Duration = Duration::from_secs(2);
@@ -24,6 +29,8 @@ const UNDER_WAY: Duration = Duration::from_secs(2);
 /// What a node serves, and whether it is ready.
 pub(crate) struct Ports {
     role: &'static str,
+    security: Security,
+    tree_counters: Arc<TreeCounters>,
     ready: watch::Sender<bool>,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -31,9 +38,11 @@ pub(crate) struct Ports {
 
 impl Ports {
     /// No listeners yet, and not ready.
-    pub(super) fn new(role: &'static str) -> Self {
+    pub(super) fn new(role: &'static str, security: Security) -> Self {
         Self {
             role,
+            security,
+            tree_counters: Arc::default(),
             ready: watch::Sender::new(false),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -55,19 +64,21 @@ impl Ports {
         self.tasks.spawn(task);
     }
 
-    /// Serves routes on a listener.
+    /// Serves routes to operators.
     pub(crate) fn routes(&self, what: &str, listener: Listener, routes: Router) {
+        let listener = listener.with_tls(self.security.admin_tls());
         self.announce(what, &listener.to_string());
         self.spawn(serve::run(listener, routes, Bounds::default(), self.closing()));
     }
 
-    /// Serves a service that routes by itself.
+    /// Serves a service that routes by itself, which clients ask over HTTP.
     pub(super) fn service<S, B>(&self, what: &str, listener: Listener, service: S)
     where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send,
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
+        let listener = listener.with_tls(self.security.http_tls());
         self.announce(what, &listener.to_string());
         self.spawn(serve::run_service(listener, service, Bounds::default(), self.closing()));
     }
@@ -75,13 +86,27 @@ impl Ports {
     /// Serves the children of a parent.
     pub(super) fn tree<S: Seat>(&self, listener: TcpListener, handle: Handle<S>) -> Result<(), Failure> {
         self.announce("tree", &listener.local_addr()?.to_string());
+        let port =
+            TreePort { listener, tls: self.security.tls.clone(), counters: self.tree_counters.clone() };
         let closing = self.closing();
         self.spawn(async move {
-            if let Err(error) = tree::serve(listener, handle, closing).await {
+            if let Err(error) = tree::serve(port, handle, closing).await {
                 tracing::error!(%error, "children are no longer served");
             }
         });
         Ok(())
+    }
+
+    /// Follows the files of the node's credentials.
+    pub(super) fn follow_credentials(&self) {
+        if let Some(tls) = self.security.tls.clone() {
+            self.spawn(tls.watch(self.closing()));
+        }
+    }
+
+    /// What the ports themselves have to tell, for a status.
+    pub(super) fn witness(&self) -> Witness {
+        Witness { tls: self.security.tls.clone(), tree: self.tree_counters.clone() }
     }
 
     fn announce(&self, what: &str, address: &str) {
@@ -102,6 +127,26 @@ impl Ports {
     }
 }
 
+/// Tells what happened at the ports of a node.
+#[derive(Clone)]
+pub(super) struct Witness {
+    tls: Option<Tls>,
+    tree: Arc<TreeCounters>,
+}
+
+impl Witness {
+    /// The status with that in it.
+    pub(super) fn complete(&self, status: NodeStatus) -> NodeStatus {
+        NodeStatus {
+            tls: self.tls.as_ref().map(|tls| tls.status().into()),
+            reports_throttled: self.tree.throttled.load(Relaxed),
+            tree_closed_silent: self.tree.silent.load(Relaxed),
+            tree_closed_restless: self.tree.restless.load(Relaxed),
+            ..status
+        }
+    }
+}
+
 /// The TCP listener that a gRPC server takes.
 pub(super) async fn bind_tree(
     flag: &'static str,
@@ -109,6 +154,6 @@ pub(super) async fn bind_tree(
 ) -> Result<TcpListener, Failure> {
     match serve::bind_tcp(flag, address).await? {
         Listener::Tcp(listener) => Ok(listener),
-        Listener::Unix(_) => Err(Failure::Failed(format!("{flag} is bound to a Unix socket"))),
+        _ => Err(Failure::Failed(format!("{flag} is not bound to a TCP port"))),
     }
 }

@@ -2,14 +2,16 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::BoxError;
 use axum::http::{Request, Response};
 use bytes::Bytes;
+use headworks_agent::tls::Tls;
 use hyper::body::{Body, Incoming};
 use hyper::service::Service;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -23,18 +25,17 @@ const REST: Duration = Duration::from_millis(50);
 
 /// One listener with its connections.
 pub(super) struct Acceptor {
-    listener: Listener,
+    accepts: Accepts,
     bounds: Bounds,
     shutdown: CancellationToken,
     /// Aborts them when dropped, so that a caller who stops waiting leaves none behind.
     connections: JoinSet<()>,
-    /// Whether the last accept failed: one line is logged when trouble begins and one when it ends.
-    in_trouble: bool,
 }
 
 impl Acceptor {
     pub(super) fn new(listener: Listener, bounds: Bounds, shutdown: CancellationToken) -> Self {
-        Self { listener, bounds, shutdown, connections: JoinSet::new(), in_trouble: false }
+        let accepts = Accepts::new(listener, shutdown.clone());
+        Self { accepts, bounds, shutdown, connections: JoinSet::new() }
     }
 
     /// Accepts until shutdown, then waits until the connections have ended.
@@ -48,12 +49,17 @@ impl Acceptor {
         while let Some(socket) = self.next().await {
             let (protocol, service) = (protocol.clone(), service.clone());
             match socket {
-                Socket::Tcp(stream) => self.connections.spawn(protocol.serve(stream, service)),
+                Socket::Tcp(stream, _) => self.connections.spawn(protocol.serve(stream, service)),
+                Socket::Tls(stream, peer, tls) => self.connections.spawn(async move {
+                    if let Some(stream) = tls.accept_client(stream, peer.ip()).await {
+                        protocol.serve(stream, service).await;
+                    }
+                }),
                 Socket::Unix(stream) => self.connections.spawn(protocol.serve(stream, service)),
             };
         }
-        let Self { listener, mut connections, .. } = self;
-        drop(listener);
+        let Self { accepts, mut connections, .. } = self;
+        drop(accepts);
         while connections.join_next().await.is_some() {}
     }
 
@@ -65,13 +71,39 @@ impl Acceptor {
                 biased;
                 () = self.shutdown.cancelled() => return None,
                 Some(_) = self.connections.join_next() => {}
-                accepted = accept(&self.listener), if has_room => match accepted {
-                    Ok(socket) => {
-                        self.note_success();
-                        return Some(socket);
-                    }
-                    Err(error) => self.rest_after(&error).await,
-                },
+                accepted = self.accepts.next(), if has_room => return accepted,
+            }
+        }
+    }
+}
+
+/// A listener that goes on whatever happens to it.
+pub(crate) struct Accepts {
+    listener: Listener,
+    shutdown: CancellationToken,
+    /// Whether the last accept failed: one line is logged when trouble begins and one when it ends.
+    in_trouble: bool,
+}
+
+impl Accepts {
+    pub(crate) fn new(listener: Listener, shutdown: CancellationToken) -> Self {
+        Self { listener, shutdown, in_trouble: false }
+    }
+
+    /// The next connection, or nothing at shutdown. Nothing is lost when it is dropped half-way.
+    pub(crate) async fn next(&mut self) -> Option<Socket> {
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return None,
+                accepted = accept(&self.listener) => accepted,
+            };
+            match accepted {
+                Ok(socket) => {
+                    self.note_success();
+                    return Some(socket);
+                }
+                Err(error) => self.rest_after(&error).await,
             }
         }
     }
@@ -98,19 +130,29 @@ impl Acceptor {
 }
 
 /// An accepted connection.
-enum Socket {
-    Tcp(TcpStream),
+pub(crate) enum Socket {
+    Tcp(TcpStream, SocketAddr),
+    Tls(TcpStream, SocketAddr, Tls),
     Unix(UnixStream),
 }
 
 async fn accept(listener: &Listener) -> io::Result<Socket> {
     match listener {
         Listener::Tcp(listener) => {
-            let (stream, _) = listener.accept().await?;
-            // Answers are one small write each; to hold them back helps nobody. Fails only on a dead connection.
-            let _ = stream.set_nodelay(true);
-            Ok(Socket::Tcp(stream))
+            let (stream, peer) = accept_tcp(listener).await?;
+            Ok(Socket::Tcp(stream, peer))
+        }
+        Listener::Tls(listener, tls) => {
+            let (stream, peer) = accept_tcp(listener).await?;
+            Ok(Socket::Tls(stream, peer, tls.clone()))
         }
         Listener::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
     }
+}
+
+async fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    let (stream, peer) = listener.accept().await?;
+    // Answers are one small write each; to hold them back helps nobody. Fails only on a dead connection.
+    let _ = stream.set_nodelay(true);
+    Ok((stream, peer))
 }

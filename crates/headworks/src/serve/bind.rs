@@ -8,6 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 
+use headworks_agent::tls::Tls;
 use tokio::net::{TcpListener, UnixListener};
 
 /// A bound listener; a server is given one, and never binds by itself.
@@ -15,15 +16,25 @@ use tokio::net::{TcpListener, UnixListener};
 pub(crate) enum Listener {
     /// Bound to a TCP port.
     Tcp(TcpListener),
+    /// Bound to a TCP port, and served over TLS.
+    Tls(TcpListener, Tls),
     /// Bound to a path.
     Unix(UnixListener),
 }
 
 impl Listener {
+    /// The same over TLS, if there are credentials for it. Those who may open a Unix socket are on this machine.
+    pub(crate) fn with_tls(self, tls: Option<Tls>) -> Self {
+        match (self, tls) {
+            (Listener::Tcp(listener), Some(tls)) => Listener::Tls(listener, tls),
+            (listener, _) => listener,
+        }
+    }
+
     /// The address of a TCP listener, with the port that the system chose for port 0.
     pub(crate) fn tcp_address(&self) -> io::Result<SocketAddr> {
         match self {
-            Listener::Tcp(listener) => listener.local_addr(),
+            Listener::Tcp(listener) | Listener::Tls(listener, _) => listener.local_addr(),
             Listener::Unix(_) => {
                 Err(io::Error::new(ErrorKind::InvalidInput, "a Unix socket has no TCP address"))
             }
@@ -34,7 +45,7 @@ impl Listener {
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Listener::Tcp(listener) => match listener.local_addr() {
+            Listener::Tcp(listener) | Listener::Tls(listener, _) => match listener.local_addr() {
                 Ok(address) => address.fmt(f),
                 Err(_) => f.write_str("a TCP port"),
             },
@@ -113,7 +124,7 @@ pub(crate) async fn bind_tcp(flag: &'static str, address: SocketAddr) -> Result<
 fn advice_for_tcp(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::AddrInUse => {
-            "another process has the port; stop it, or choose another port (0 takes a free one)"
+            "another process or another flag has the port; choose another one (0 takes a free one)"
         }
         ErrorKind::PermissionDenied => "choose a port above 1023, or grant CAP_NET_BIND_SERVICE",
         ErrorKind::AddrNotAvailable => "no interface of this machine has the address; 0.0.0.0 takes them all",
@@ -217,7 +228,9 @@ mod tests {
         let address = first.local_addr().unwrap();
         let error = bind_tcp("--http", address).await.unwrap_err().to_string();
         assert!(
-            error.contains(&format!("{address}, given by --http: another process has the port")),
+            error.contains(&format!(
+                "{address}, given by --http: another process or another flag has the port"
+            )),
             "{error}"
         );
     }

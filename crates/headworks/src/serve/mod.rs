@@ -1,4 +1,5 @@
-//! The HTTP/1 server that every role uses, for its admin port and for the agent's API, over TCP and Unix sockets.
+//! The HTTP/1 server that every role uses, for its admin port and for the agent's API, over TCP, TLS and Unix
+//! sockets.
 //!
 //! Its caller binds the listener and owns the shutdown, so the program, `dev` and every test run the same call. All
 //! that a client could keep for ever has a bound: connections, silence, heads, bodies, unread answers.
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use accept::Acceptor;
 use routes::Routes;
 
+pub(crate) use accept::{Accepts, Socket};
 pub(crate) use bind::{BindError, Listener, bind_tcp, bind_unix};
 pub(crate) use bounds::{Bounds, MAX_BODY_BYTES};
 

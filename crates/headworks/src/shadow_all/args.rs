@@ -1,10 +1,11 @@
-//! The flags of `headworks shadow-all`, and the token that clients of admin ports give.
+//! The flags of `headworks shadow-all`, and those that all clients of admin ports have.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use headworks_agent::tls::Trust;
 
-use crate::admin::Token;
+use crate::admin::{Client, Token};
 use crate::failure::Failure;
 
 /// What the switch shall be.
@@ -40,21 +41,27 @@ pub(crate) struct ShadowAllArgs {
     )]
     pub(super) admin: Vec<String>,
     #[command(flatten)]
-    pub(super) token: TokenArgs,
+    pub(super) client: ClientArgs,
 }
 
-/// The token that a client gives.
+/// What a client of an admin port shows, and whom it trusts.
 #[derive(Debug, Args)]
-pub(crate) struct TokenArgs {
+pub(crate) struct ClientArgs {
     /// File with the token that the node was given by --admin-token-file
     #[arg(long, env = "HEADWORKS_ADMIN_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Authorities that the certificate of an https:// address must come from, in PEM
+    #[arg(long, env = "HEADWORKS_TLS_CA", value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
 }
 
-impl TokenArgs {
-    /// The token, if a file is named.
-    pub(crate) fn read(&self) -> Result<Option<Token>, Failure> {
+impl ClientArgs {
+    /// The client, with what is in the files that are named.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
         let token = self.token_file.as_deref().map(Token::read).transpose();
-        token.map_err(|error| Failure::of(&error).into_usage())
+        let token = token.map_err(|error| Failure::of(&error).into_usage())?;
+        let trust = self.tls_ca.as_deref().map(Trust::load).transpose();
+        let trust = trust.map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(Client { token, trust })
     }
 }

@@ -4,18 +4,18 @@ mod args;
 
 use hyper::Method;
 
-use crate::admin::{self, Question, SwitchState, Token};
+use crate::admin::{Client, Question, SwitchState};
 use crate::failure::Failure;
 
-pub(crate) use args::{ShadowAllArgs, TokenArgs};
+pub(crate) use args::{ClientArgs, ShadowAllArgs};
 
 /// Runs the command.
 pub(crate) async fn run(args: &ShadowAllArgs) -> Result<(), Failure> {
-    let token = args.token.read()?;
+    let client = args.client.client()?;
     let wanted = args.state.map(args::State::is_on);
     let mut answered = 0;
     for controller in &args.admin {
-        match ask(controller, wanted, token.as_ref()).await {
+        match ask(&client, controller, wanted).await {
             Ok(state) => {
                 answered += 1;
                 println!("{controller}: {}", spelled(state));
@@ -28,16 +28,14 @@ pub(crate) async fn run(args: &ShadowAllArgs) -> Result<(), Failure> {
     conclude(answered, args.admin.len(), wanted.is_some())
 }
 
-async fn ask(controller: &str, wanted: Option<bool>, token: Option<&Token>) -> Result<SwitchState, Failure> {
+async fn ask(client: &Client, controller: &str, wanted: Option<bool>) -> Result<SwitchState, Failure> {
     let question = match wanted {
-        None => Question::get("/shadow-all", token),
-        Some(on) => Question {
-            method: Method::PUT,
-            body: format!("{{\"on\":{on}}}"),
-            ..Question::get("/shadow-all", token)
-        },
+        None => Question::get("/shadow-all"),
+        Some(on) => {
+            Question { method: Method::PUT, body: format!("{{\"on\":{on}}}"), ..Question::get("/shadow-all") }
+        }
     };
-    let body = admin::ask(controller, question).await?;
+    let body = client.ask(controller, question).await?;
     serde_json::from_slice(&body).map_err(|error| {
         let advice = "is it the admin port of a controller?";
         Failure::Failed(format!("{controller} answered what is no state of the switch: {error}; {advice}"))

@@ -2,14 +2,13 @@
 
 use super::model::NodeStatus;
 use super::table;
-use crate::admin::{self, Question, Token};
+use crate::admin::{Client, Question};
 use crate::cli::StatusArgs;
 use crate::failure::Failure;
 
 /// Runs the command.
 pub(crate) async fn run(args: &StatusArgs) -> Result<(), Failure> {
-    let token = args.token.read()?;
-    let (status, body) = ask_with(&args.admin, token.as_ref()).await?;
+    let (status, body) = ask_with(&args.client.client()?, &args.admin).await?;
     if args.json {
         println!("{}", String::from_utf8_lossy(&body));
     } else {
@@ -20,11 +19,11 @@ pub(crate) async fn run(args: &StatusArgs) -> Result<(), Failure> {
 
 /// What the node with this admin address, `http://host:port`, sees; and the same as it told it.
 pub(crate) async fn ask(admin: &str) -> Result<(NodeStatus, Vec<u8>), Failure> {
-    ask_with(admin, None).await
+    ask_with(&Client::default(), admin).await
 }
 
-async fn ask_with(admin: &str, token: Option<&Token>) -> Result<(NodeStatus, Vec<u8>), Failure> {
-    let body = admin::ask(admin, Question::get("/status", token)).await?;
+async fn ask_with(client: &Client, admin: &str) -> Result<(NodeStatus, Vec<u8>), Failure> {
+    let body = client.ask(admin, Question::get("/status")).await?;
     let status = serde_json::from_slice(&body).map_err(|error| {
         Failure::Failed(format!("{admin} answered what is no status: {error}; is it an admin port?"))
     })?;

@@ -1,5 +1,8 @@
 //! The status of a node, in the form that travels as JSON.
 
+use std::collections::BTreeMap;
+
+use headworks_agent::tls::TlsStatus;
 use serde::{Deserialize, Serialize};
 
 /// What a node sees of itself and of what is below it. Rates are in cost units a second.
@@ -52,6 +55,18 @@ pub(crate) struct NodeStatus {
     /// Times that an agent could not write its state to disk.
     #[serde(default)]
     pub(crate) state_write_errors: u64,
+    /// Its credentials, if it has some.
+    #[serde(default)]
+    pub(crate) tls: Option<TlsView>,
+    /// Reports that had to wait, since their child sent too many.
+    #[serde(default)]
+    pub(crate) reports_throttled: u64,
+    /// Connections of the tree port that were closed, since nobody said hello on them in time.
+    #[serde(default)]
+    pub(crate) tree_closed_silent: u64,
+    /// The same, since too many streams were opened on them.
+    #[serde(default)]
+    pub(crate) tree_closed_restless: u64,
     /// The zones below.
     pub(crate) zones: Vec<Zone>,
     /// The children attached.
@@ -145,4 +160,28 @@ pub(crate) struct Top {
     /// Cost units that it has left of a budget.
     #[serde(default)]
     pub(crate) tokens: Option<f64>,
+}
+
+/// A node's credentials, and whom they kept out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct TlsView {
+    /// When the certificate expires, in seconds since 1970.
+    pub(crate) not_after: u64,
+    pub(crate) serial: String,
+    /// Times that a new certificate could not be used.
+    pub(crate) reload_errors: u64,
+    /// Peers refused, by cause.
+    pub(crate) refused: BTreeMap<String, u64>,
+}
+
+impl From<TlsStatus> for TlsView {
+    fn from(status: TlsStatus) -> Self {
+        let refused = status.refused.iter().map(|(cause, count)| (cause.name().to_owned(), *count));
+        Self {
+            not_after: status.not_after,
+            serial: status.serial,
+            reload_errors: status.reload_errors,
+            refused: refused.collect(),
+        }
+    }
 }

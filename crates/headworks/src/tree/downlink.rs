@@ -7,17 +7,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::Stream;
+use headworks_agent::tls::Tls;
 use headworks_core::message::Hello;
 use headworks_proto::{FromChild, MAX_REPORT_BYTES, wire};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
-use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Seat;
 use super::driver::{Handle, Input, StreamId};
+use super::gate::Gate;
+use super::pace::Pace;
+use super::visitor::{Attached, TreeCounters, Visitor};
+use crate::serve::Listener;
 
 /// A child that connected must introduce itself within this time.
 const HELLO: Duration = Duration::from_secs(10);
@@ -26,21 +31,38 @@ const KEEPALIVE: Duration = Duration::from_secs(5);
 /// Streams on one connection. A child needs one; more is somebody else's program.
 const STREAMS_PER_CONNECTION: u32 = 16;
 
+/// Bytes of a request's head; a child's has a few hundred.
+const HEAD_BYTES: u32 = 8 * 1024;
+/// Streams that were reset before they were looked at. More of them at once end the connection.
+const RESETS: usize = 20;
+
+/// A tree port that is about to be served.
+pub(crate) struct TreePort {
+    pub(crate) listener: TcpListener,
+    /// With credentials, children must show some too.
+    pub(crate) tls: Option<Tls>,
+    pub(crate) counters: Arc<TreeCounters>,
+}
+
 /// Serves children on a bound listener until `shutdown`.
 pub(crate) async fn serve<S: Seat>(
-    listener: TcpListener,
+    port: TreePort,
     handle: Handle<S>,
     shutdown: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
     let service = Downlink { handle, streams: Arc::default(), shutdown: shutdown.clone() };
     let server = wire::tree_server::TreeServer::new(service).max_decoding_message_size(MAX_REPORT_BYTES);
+    let (into, entered) = mpsc::channel(1);
+    let gate = Gate { tls: port.tls, counters: port.counters, shutdown: shutdown.clone() };
+    tokio::spawn(gate.open(Listener::Tcp(port.listener), into));
     tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
+        .http2_max_header_list_size(HEAD_BYTES)
+        .http2_max_pending_accept_reset_streams(Some(RESETS))
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
-        .tcp_nodelay(true)
         .add_service(server)
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shutdown.cancelled_owned())
+        .serve_with_incoming_shutdown(ReceiverStream::new(entered), shutdown.cancelled_owned())
         .await
 }
 
@@ -60,12 +82,17 @@ impl<S: Seat> wire::tree_server::Tree for Downlink<S> {
         request: Request<Streaming<wire::ChildMessage>>,
     ) -> Pin<Box<dyn Future<Output = Result<Response<Plans>, Status>> + Send + 'f>> {
         Box::pin(async move {
+            let visitor = request.extensions().get::<Arc<Visitor>>().cloned();
+            let visitor = visitor.ok_or_else(|| Status::internal("a stream without a connection"))?;
+            visitor.opens_stream()?;
             let mut messages = request.into_inner();
             let hello = introduction(&mut messages).await?;
+            visitor.may_be(&hello)?;
+            let attached = visitor.attach();
             let stream = StreamId(self.streams.fetch_add(1, Relaxed));
             let (plans, outgoing) = mpsc::channel(1);
             self.handle.send(Input::Hello { stream, hello, plans }).await;
-            tokio::spawn(listen(self.handle.clone(), stream, messages, self.shutdown.clone()));
+            tokio::spawn(listen(self.handle.clone(), stream, messages, attached, self.shutdown.clone()));
             Ok(Response::new(Box::pin(ReceiverStream::new(outgoing)) as Plans))
         })
     }
@@ -88,8 +115,10 @@ async fn listen<S: Seat>(
     handle: Handle<S>,
     stream: StreamId,
     mut messages: Streaming<wire::ChildMessage>,
+    attached: Attached,
     shutdown: CancellationToken,
 ) {
+    let mut pace = Pace::new(Instant::now());
     loop {
         let next = tokio::select! {
             () = shutdown.cancelled() => break,
@@ -103,6 +132,16 @@ async fn listen<S: Seat>(
             Ok(FromChild::Goodbye) => break,
             Ok(FromChild::Hello(_)) => tracing::warn!("second hello on a stream ignored"),
             Err(error) => tracing::warn!(%error, "message refused"),
+        }
+        if let Some(wait) = pace.wait(Instant::now()) {
+            attached.visitor().note_throttled();
+            // Not to read is to slow the child: its messages stay in its own process. If it goes meanwhile, what it had sent
+            // is forgotten: to read that slowly too would keep its demand counted for many seconds more.
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                () = attached.visitor().left() => break,
+                () = sleep(wait) => {}
+            }
         }
     }
     handle.send(Input::Gone { stream }).await;

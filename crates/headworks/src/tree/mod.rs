@@ -3,10 +3,15 @@
 //! One thread owns the state. Streams send it messages over a bounded channel; it answers into a one-place box per
 //! child, so that a slow child gets the newest plan when it is ready, never a queue of old ones.
 
+mod connection;
 mod downlink;
 mod driver;
+mod gate;
+mod pace;
 mod seat;
+mod visitor;
 
-pub(crate) use downlink::serve;
+pub(crate) use downlink::{TreePort, serve};
 pub(crate) use driver::{Handle, start};
 pub(crate) use seat::{Change, FleetSeat, Seat, ZoneSeat};
+pub(crate) use visitor::TreeCounters;
