@@ -1,6 +1,7 @@
 //! A parent's side: the children it hears, what they count together, and what each has yet to be told.
 
 mod child;
+mod kept;
 mod plans;
 mod rumours;
 
@@ -8,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 pub use child::{Child, ChildId, Held};
+pub use kept::Kept;
 pub use plans::Header;
 
 use crate::bucket::{BucketKey, Counts};
@@ -274,8 +276,14 @@ impl Children {
         Some((child, demand))
     }
 
-    fn remember(&mut self, child: &Child, now: Moment) {
+    /// Those who left long ago are somebody new if they come back. Asked at each tick, too: after the last of ten thousand
+    /// has left, nobody leaves.
+    fn forget_departed(&mut self, now: Moment) {
         self.departed.retain(|_, departed| now.since(departed.left) < REMEMBERED);
+    }
+
+    fn remember(&mut self, child: &Child, now: Moment) {
+        self.forget_departed(now);
         if self.departed.len() < MOST_DEPARTED {
             let counts = child.held.iter().map(|(number, held)| (*number, held.counts)).collect();
             let name = (child.hello.node.clone(), child.hello.incarnation);
@@ -286,6 +294,7 @@ impl Children {
     /// Ends the demand of children that have been silent too long: their names and what they offered.
     pub fn end_silent(&mut self, now: Moment) -> Vec<(ChildId, NumberMap<BucketNumber, f64>)> {
         self.rumours.forget_old(now);
+        self.forget_departed(now);
         let silent: Vec<ChildId> = (self.children.iter())
             .filter(|(_, child)| !child.silent && now.since(child.last_report) > SILENT_AFTER * INTERVAL)
             .map(|(id, _)| *id)

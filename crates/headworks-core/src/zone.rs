@@ -302,6 +302,11 @@ impl Zone {
         self.obeyed_plan().map_or(PlanState::None, |plan| plan.state(now, self.hold))
     }
 
+    /// Children that told of news and have not been answered yet.
+    pub fn unanswered(&self) -> usize {
+        self.unanswered.len()
+    }
+
     /// The limits in force.
     pub fn limits(&self) -> &Arc<LimitSet> {
         &self.limits

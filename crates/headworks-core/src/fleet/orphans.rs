@@ -81,6 +81,11 @@ impl Orphans {
         held.filter_map(|orphan| orphan.demand.get(&number)).map(|lost| lost.left_of(heard)).sum()
     }
 
+    /// How many are remembered.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Forgets those whose agents have been found, or have opened.
     pub(super) fn forget_old(&mut self, now: Moment) {
         self.0.retain(|orphan| !orphan.is_over(LONGEST_HOLD, now));
