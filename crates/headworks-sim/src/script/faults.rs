@@ -19,6 +19,9 @@ pub(super) struct Random {
 /// the time for which parents remember those who left.
 const SHORTEST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(40);
+/// By how many seconds the clock of a parent jumps at most: by more than two minutes, and it forgets those who left a
+/// moment ago, as it should, and what they counted until they are back is lost.
+const FURTHEST_OF_PARENTS: usize = 60;
 /// Makes this chance another one than the world's of the same seed.
 const SALT: u64 = 0x6368_616f_7300;
 /// Attempts to find a fault that does not touch what is broken already.
@@ -106,7 +109,8 @@ fn fault(script: &Script, lasts: Duration, chance: &mut Chance) -> Fault {
         }
         3 => {
             let node = node(script, chance);
-            let jump = i64::try_from(below(600, chance)).unwrap_or(0) + 1;
+            let furthest = if matches!(node, Who::Hosts(_)) { 3600 } else { FURTHEST_OF_PARENTS };
+            let jump = i64::try_from(below(furthest, chance)).unwrap_or(0) + 1;
             Fault { target: Target::Node(node.clone()), begins: Event::Clock(node, jump), ends: None }
         }
         4 | 5 => {

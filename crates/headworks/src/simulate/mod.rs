@@ -40,8 +40,8 @@ fn run_here(args: &SimulateArgs) -> Result<ExitCode, Failure> {
             say(&text);
             continue;
         }
-        let script = parse_with_seed(&text, args.seed)
-            .map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+        let script =
+            parse_with_seed(&text, args.seed).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
         if args.show_faults {
             say(&script.faults());
             continue;
