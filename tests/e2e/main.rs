@@ -8,6 +8,7 @@
 mod harness;
 
 mod aggregator_away;
+mod alerts;
 mod bans;
 mod bench_idle;
 mod bench_surge;
@@ -16,6 +17,7 @@ mod command_line;
 mod controller_away;
 mod dev;
 mod drain;
+mod faults_links;
 mod http_api;
 mod limit_held;
 mod metrics_text;

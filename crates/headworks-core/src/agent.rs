@@ -8,10 +8,11 @@ mod bucket;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::awake::Awake;
 use crate::bucket::{BucketKey, Counts};
 use crate::guard::Allowance;
-use crate::ladder::{PlanState, headroom_in_force};
-use crate::limits::{LimitSet, SilencePolicy};
+use crate::ladder::{PlanState, Rung, spread};
+use crate::limits::LimitSet;
 use crate::link::{Due, Link, NameRoom};
 use crate::message::{
     BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier,
@@ -111,6 +112,10 @@ pub struct Agent {
     buckets: Registry<Bucket>,
     link: Link,
     parent: Option<String>,
+    /// The parent that was just greeted takes the place of another.
+    takes_over: bool,
+    /// The child's own time at its last report.
+    last_told: Duration,
     /// The child's own time at its last full report.
     last_full: Duration,
     /// Full reports without anything to tell, in a row.
@@ -121,8 +126,11 @@ pub struct Agent {
     busiest: f64,
     /// The fewest units that are news on one of the limits.
     least: f64,
+    /// There are buckets that no parent was told of.
+    untold: bool,
     /// The last report that the parents had taken in.
     answered: u64,
+    awake: Awake,
     /// Something changed of what is in force, or will by then.
     stale_from: Moment,
 }
@@ -138,13 +146,17 @@ impl Agent {
             buckets: Registry::with_room_for(MOST_BUCKETS),
             link: Link::of_leaf(),
             parent: None,
+            takes_over: false,
+            last_told: Duration::ZERO,
             last_full: Duration::ZERO,
             empty: 0,
             beats: Beats::default(),
             counted: 0,
             busiest: 0.0,
             least: least_units(None),
+            untold: false,
             answered: 0,
+            awake: Awake::since(now),
             stale_from: now,
         }
     }
@@ -157,7 +169,7 @@ impl Agent {
 
     /// The stream to the parent at this address is open.
     pub fn attached(&mut self, parent: String) {
-        self.parent = Some(parent);
+        self.takes_over = self.parent.replace(parent).is_some();
         self.link.attach();
     }
 
@@ -184,7 +196,11 @@ impl Agent {
         let bucket = self.buckets.get_mut(number)?;
         if !known {
             bucket.open(&self.beats, elapsed);
+            // Those without values come with every plan.
+            bucket.untold = !key.is_whole();
+            self.untold |= bucket.untold;
         }
+        bucket.spread = spread(self.identity.incarnation, &key.limit);
         bucket.limit = limit;
         self.stale_from = now;
         Some(number)
@@ -203,6 +219,7 @@ impl Agent {
     /// A plan arrived.
     pub fn plan(&mut self, plan: Plan, now: Moment) -> PlanEffects {
         let mut effects = PlanEffects::default();
+        self.wake(now);
         let before = self.plan_state(now);
         if !self.link.accept(&plan, now) {
             return effects;
@@ -275,19 +292,15 @@ impl Agent {
         let mut lasts = Duration::MAX;
         for (number, _, bucket) in self.buckets.iter_mut() {
             let Some(limit) = &bucket.limit else { continue };
-            let hold = limit.on_silence.hold.unwrap_or(hold);
-            let until = link.plan().and_then(|plan| PlanState::lasts(plan.age(now), plan.ttl, hold));
-            lasts = until.map_or(lasts, |until| until.min(lasts));
-            let state = link.plan().map_or(PlanState::None, |plan| plan.state(now, hold));
-            let headroom = headroom_in_force(limit, bucket.headroom, state);
+            let age = link.plan().map(|plan| plan.age(now));
+            let ttl = link.plan().map_or(Duration::ZERO, |plan| plan.ttl);
+            let rung = Rung::of(limit, age, ttl, hold, bucket.spread);
+            lasts = rung.lasts.map_or(lasts, |until| until.min(lasts));
+            let headroom = rung.headroom(limit, bucket.headroom);
             // Of a bucket that no parent has spoken of yet, nobody knows who else has traffic for it.
-            let holds = match state {
-                PlanState::Fresh => true,
-                PlanState::Alone => limit.on_silence.policy != SilencePolicy::Open,
-                PlanState::None | PlanState::Open => false,
-            };
-            let guarded = bucket.headroom.filter(|_| holds);
-            let allowance = guarded.and_then(|headroom| bucket.allowance(limit, headroom, agents));
+            let guarded = bucket.headroom.filter(|_| rung.holds());
+            let allowance =
+                guarded.and_then(|headroom| bucket.allowance(limit, headroom, agents, rung.state));
             let in_force = InForce { headroom, allowance };
             if !bucket.in_force.is_some_and(|told| in_force.is_near(told)) {
                 bucket.in_force = Some(in_force);
@@ -300,12 +313,19 @@ impl Agent {
 
     /// The report to send now, if one is due: in full each interval, in part before that when demand moved.
     pub fn report(&mut self, now: Moment) -> Option<Report> {
+        self.wake(now);
         self.beats.read(now.since(self.born));
         match self.link.due(now) {
             Due::No => None,
             Due::Full if self.goes_on_resting(now) => None,
             Due::Full => Some(self.full_report(now)),
             Due::IfNews => self.early_report(now),
+        }
+    }
+
+    fn wake(&mut self, now: Moment) {
+        if let Some(lasted) = self.awake.wake(now) {
+            self.link.resumed(lasted);
         }
     }
 
@@ -338,11 +358,13 @@ impl Agent {
         let (elapsed, beats) = (now.since(self.born), &self.beats);
         // Most nodes are so quiet that no bucket of theirs can have news: they need not look at each.
         let missed = self.busiest * elapsed.saturating_sub(self.last_full).as_secs_f64();
-        if units(self.counted).max(missed) < self.least {
+        if !self.untold && units(self.counted).max(missed) < self.least {
             return None;
         }
-        let any = self.buckets.iter().any(|(.., bucket)| bucket.news(beats, elapsed).is_some());
-        any.then(|| self.build_report(now, false, |_, news| news.is_some()))
+        // A bucket that is new here may be known elsewhere: to ask is the way to its headroom.
+        let is_news = |bucket: &Bucket, news: Option<News>| bucket.untold || news.is_some();
+        let any = self.buckets.iter().any(|(.., bucket)| is_news(bucket, bucket.news(beats, elapsed)));
+        any.then(|| self.build_report(now, false, is_news))
     }
 
     fn build_report(
@@ -357,6 +379,10 @@ impl Agent {
         let mut entries = Vec::new();
         let (mut room, mut complete) = (NameRoom::default(), true);
         let (beats, rests) = (&self.beats, self.rests());
+        self.untold = false;
+        // A new parent counts from the first report. It is the last one that the old parent was sent; what came since then is
+        // told right after it.
+        let takes_over = std::mem::take(&mut self.takes_over);
         for (number, key, bucket) in self.buckets.iter_mut() {
             let news = bucket.news(beats, elapsed);
             if !wanted(bucket, news) {
@@ -373,10 +399,11 @@ impl Agent {
             }
             // Nor can it see when the first request came after a rest in which it was told less often.
             let demand = (named || full && rests).then(|| bucket.rate_so_far(elapsed));
-            bucket.tell(elapsed, news, full, sequence);
+            let counts = bucket.counts_for(takes_over);
+            bucket.tell(elapsed, counts, news, full, sequence);
             entries.push(ReportEntry {
                 bucket: reference,
-                counts: bucket.counts,
+                counts,
                 demand,
                 news,
                 in_force: bucket.headroom.filter(|_| greeting),
@@ -386,6 +413,9 @@ impl Agent {
         self.empty = if full && complete && entries.is_empty() { self.empty.saturating_add(1) } else { 0 };
         // A report that had to leave something out must not say that it is idle.
         let full = full && complete;
-        Report { sequence: self.link.say(now, full, complete), elapsed, full, agents: 1, entries }
+        let sequence = self.link.say(now, full, complete && !takes_over);
+        let elapsed = if takes_over { self.last_told } else { elapsed };
+        self.last_told = elapsed;
+        Report { sequence, elapsed, full, agents: 1, entries }
     }
 }

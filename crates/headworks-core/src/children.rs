@@ -1,11 +1,13 @@
 //! A parent's side: the children it hears, what they count together, and what each has yet to be told.
 
 mod child;
+mod departed;
 mod kept;
 mod plans;
 mod rumours;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use child::{Child, ChildId, Held};
@@ -21,6 +23,7 @@ use crate::registry::Registry;
 use crate::units::{Headroom, Moment};
 
 use child::Told;
+use departed::Departed;
 use rumours::Rumours;
 
 /// Intervals of silence after which a child's demand no longer counts.
@@ -29,10 +32,9 @@ const SILENT_AFTER: u32 = 3;
 const MOST_BUCKETS: usize = 1_000_000;
 /// Most buckets that one child may hold.
 const MOST_BUCKETS_OF_A_CHILD: usize = 100_000;
-/// Children whose counts are remembered after they left, so that those who come back are not counted twice.
-const MOST_DEPARTED: usize = 20_000;
-/// How long they are remembered.
-const REMEMBERED: Duration = Duration::from_secs(120);
+/// Units a second beyond which no agent is believed, whatever its limit says: sums that held such a term would be good for
+/// nothing else.
+const MOST_OF_AN_AGENT: f64 = 1e10;
 
 /// What a parent knows of one bucket.
 #[derive(Debug, Default)]
@@ -65,6 +67,8 @@ pub struct Received {
     pub touched: Vec<BucketNumber>,
     /// Entries that made no sense or had no room.
     pub refused: u32,
+    /// Entries that told of more than is plausible, and count as what is.
+    pub clipped: u32,
 }
 
 /// What came of a child's hello.
@@ -76,21 +80,17 @@ pub struct Attachment {
     pub twin: bool,
 }
 
-#[derive(Debug)]
-struct Departed {
-    left: Moment,
-    counts: NumberMap<BucketNumber, Counts>,
-}
-
 /// The children of one parent.
 #[derive(Debug)]
 pub struct Children {
     node: String,
     incarnation: Incarnation,
     children: NumberMap<ChildId, Child>,
-    departed: HashMap<(String, Incarnation), Departed>,
+    departed: Departed,
     buckets: Registry<Bucket>,
     rumours: Rumours,
+    /// What limits say that one agent can be offered, in units a second.
+    most_of_an_agent: HashMap<Arc<str>, f64>,
     /// Buckets of limits without `per`, which every child hears of.
     whole: BTreeSet<BucketNumber>,
     /// Rises with every change that children have to hear of.
@@ -105,9 +105,10 @@ impl Children {
             node,
             incarnation,
             children: NumberMap::default(),
-            departed: HashMap::new(),
+            departed: Departed::default(),
             buckets: Registry::with_room_for(MOST_BUCKETS),
             rumours: Rumours::default(),
+            most_of_an_agent: HashMap::new(),
             whole: BTreeSet::new(),
             revision: 0,
             next_child: 0,
@@ -150,10 +151,10 @@ impl Children {
         self.next_child += 1;
         self.end_earlier_streams(&hello, now);
         let twin = self.children.values().any(|other| other.hello.node == hello.node);
-        let known = self.departed.remove(&(hello.node.clone(), hello.incarnation));
+        let known = self.departed.take(&hello);
         let was_ours = hello.previous_incarnation == Some(self.incarnation);
         let baseline = match (known, &hello.previous_parent) {
-            (Some(departed), _) if was_ours => child::Baseline::Remembered(departed.counts),
+            (Some(counts), _) if was_ours => child::Baseline::Remembered(counts),
             (_, Some(_)) => child::Baseline::FirstReport,
             (_, None) => child::Baseline::Zero,
         };
@@ -180,12 +181,12 @@ impl Children {
         if child.begin(report, now) {
             for entry in &report.entries {
                 match self.resolve(&mut child, entry) {
+                    Resolved::Bucket(number) if child.is_absurd(number, entry, report) => {
+                        received.refused += 1;
+                    }
                     Resolved::Bucket(number) => {
-                        self.take(&mut child, number, entry, report);
-                        if let Some(news) = entry.news {
-                            let told = child.told(number, report.elapsed, entry.counts.offered, news);
-                            self.hear(id, &mut child, number, told, now);
-                        }
+                        let clipped = self.take(id, &mut child, number, entry, report, now);
+                        received.clipped += u32::from(clipped);
                         received.touched.push(number);
                     }
                     Resolved::Gone => {}
@@ -219,13 +220,51 @@ impl Children {
         }
     }
 
-    fn take(&mut self, child: &mut Child, number: BucketNumber, entry: &ReportEntry, report: &Report) {
-        let Some(bucket) = self.buckets.get_mut(number) else { return };
+    /// Most units a second that an agent can be offered of a bucket.
+    fn most_of(&self, number: BucketNumber) -> f64 {
+        let bound = || self.most_of_an_agent.get(&self.buckets.key(number)?.limit).copied();
+        Some(())
+            .filter(|()| !self.most_of_an_agent.is_empty())
+            .and_then(|()| bound())
+            .unwrap_or(MOST_OF_AN_AGENT)
+    }
+
+    /// Takes in one entry of a report, with its news, as far as it is plausible; whether it was not.
+    fn take(
+        &mut self,
+        id: ChildId,
+        child: &mut Child,
+        number: BucketNumber,
+        entry: &ReportEntry,
+        report: &Report,
+        now: Moment,
+    ) -> bool {
+        let most = self.most_of(number) * f64::from(child.agents.max(1));
+        let mut clipped = self.count(child, number, entry, report, most);
+        if let Some(news) = entry.news {
+            let told = child.told(number, report.elapsed, entry.counts.offered, news);
+            clipped |= told.rate() > most;
+            self.hear(id, child, number, told.at_most(most), now);
+        }
+        clipped
+    }
+
+    /// Counts one entry of a report, but no more demand than `most`; whether it told of more.
+    fn count(
+        &mut self,
+        child: &mut Child,
+        number: BucketNumber,
+        entry: &ReportEntry,
+        report: &Report,
+        most: f64,
+    ) -> bool {
+        let Some(bucket) = self.buckets.get_mut(number) else { return false };
         bucket.holders += u32::from(child.holds(number).is_none());
         let held = child.hold(number, entry);
         bucket.counts += entry.counts.since(held.counts);
         let before = held.demand();
         held.read(entry, report);
+        let clipped = held.clip(most);
         bucket.shift(held.demand() - before);
         if let Some(told) = entry.in_force {
             bucket.in_force =
@@ -234,6 +273,7 @@ impl Children {
         if let Some(told) = entry.tokens {
             bucket.tokens_told = Some(bucket.tokens_told.map_or(told, |other| other.min(told)));
         }
+        clipped
     }
 
     /// News of a bucket: believed at once if it is solid, else when enough other children tell the like.
@@ -272,29 +312,35 @@ impl Children {
                 bucket.holders = bucket.holders.saturating_sub(1);
             }
         }
-        self.remember(&child, now);
+        self.departed.remember(&child, now);
         Some((child, demand))
     }
 
-    /// Those who left long ago are somebody new if they come back. Asked at each tick, too: after the last of ten thousand
-    /// has left, nobody leaves.
-    fn forget_departed(&mut self, now: Moment) {
-        self.departed.retain(|_, departed| now.since(departed.left) < REMEMBERED);
+    /// Children that left a short while ago, and whose counts are remembered.
+    pub fn departed(&self) -> usize {
+        self.departed.len()
     }
 
-    fn remember(&mut self, child: &Child, now: Moment) {
-        self.forget_departed(now);
-        if self.departed.len() < MOST_DEPARTED {
-            let counts = child.held.iter().map(|(number, held)| (*number, held.counts)).collect();
-            let name = (child.hello.node.clone(), child.hello.incarnation);
-            self.departed.insert(name, Departed { left: now, counts });
+    /// This parent was suspended for `time`: its children could not be heard, and are not silent for it.
+    pub fn excuse_silence(&mut self, time: Duration) {
+        for child in self.children.values_mut() {
+            child.last_report = child.last_report + time;
         }
+    }
+
+    /// Live children that have their node id in common with another one: two nodes were given one name.
+    pub fn twins(&self) -> usize {
+        let mut names: HashMap<&str, usize> = HashMap::new();
+        for child in self.children.values() {
+            *names.entry(&child.hello.node).or_default() += 1;
+        }
+        names.into_values().filter(|children| *children > 1).sum()
     }
 
     /// Ends the demand of children that have been silent too long: their names and what they offered.
     pub fn end_silent(&mut self, now: Moment) -> Vec<(ChildId, NumberMap<BucketNumber, f64>)> {
         self.rumours.forget_old(now);
-        self.forget_departed(now);
+        self.departed.forget_old(now);
         let silent: Vec<ChildId> = (self.children.iter())
             .filter(|(_, child)| !child.silent && now.since(child.last_report) > SILENT_AFTER * INTERVAL)
             .map(|(id, _)| *id)
@@ -358,6 +404,10 @@ impl Children {
             child.held.retain(|number, _| buckets.get(*number).is_some());
         }
         self.whole.retain(|number| buckets.get(*number).is_some());
+        let bounded = new.limits().iter();
+        self.most_of_an_agent = bounded
+            .filter_map(|limit| Some((limit.name.clone(), limit.max_rate_per_agent?.per_second())))
+            .collect();
         for limit in new.limits().iter().filter(|limit| limit.per.is_empty() && limit.mode != Mode::Off) {
             self.intern_whole(&BucketKey::whole(limit.name.clone()));
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Identity;
+use crate::awake::Awake;
 use crate::bucket::Counts;
 use crate::budget::Budget;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
@@ -44,6 +45,7 @@ pub struct Fleet {
     born: Moment,
     learns_until: Moment,
     computed: Moment,
+    awake: Awake,
 }
 
 impl Fleet {
@@ -61,6 +63,7 @@ impl Fleet {
             born: now,
             learns_until: now + LEARNS,
             computed: now,
+            awake: Awake::since(now),
         };
         fleet.install(limits, now);
         fleet
@@ -222,6 +225,9 @@ impl Node for Fleet {
     }
 
     fn tick(&mut self, now: Moment) {
+        if let Some(lasted) = self.awake.wake(now) {
+            self.children.excuse_silence(lasted);
+        }
         for (id, demand) in self.children.end_silent(now) {
             let zone = self.children.get(id).map(|child| (child.hello.tier, child.hello.zone.clone()));
             if let Some((Tier::Aggregator, zone)) = zone {

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::ladder::PlanState;
 use crate::limits::Limit;
 use crate::noise::Dispersion;
 use crate::significance::{AT_A_LEAF, is_news, least_units};
@@ -81,9 +82,16 @@ impl Own {
     }
 
     /// What the node may admit of `limit`, of which `agents` nodes have a part: a multiple of its share, and no less
-    /// than if all had the same. `None` where nothing holds it: the limit has no guard, saves up or bans, or the
+    /// than if all had the same; a node that is alone may go beyond that by the same multiple, since nobody will divide what
+    /// others leave. `None` where nothing holds it: the limit has no guard, saves up or bans, or the
     /// node's traffic is so bursty and so small that the guard would drop what is no surge.
-    pub fn allowance(self, limit: &Limit, headroom: Headroom, agents: u32) -> Option<Allowance> {
+    pub fn allowance(
+        self,
+        limit: &Limit,
+        headroom: Headroom,
+        agents: u32,
+        state: PlanState,
+    ) -> Option<Allowance> {
         let factor = limit.surge_guard.factor()?;
         let per_second = limit.rate.per_second();
         if limit.budget().is_some() || limit.rate.is_ban() || !per_second.is_finite() {
@@ -91,13 +99,28 @@ impl Own {
         }
         // Where nobody has traffic the headroom is infinite, and nobody has a share of it.
         let share = if headroom.value().is_finite() { self.mean * headroom.value() } else { 0.0 };
-        let rate = (factor * share).max(per_second / f64::from(agents.max(1)));
+        let equal = per_second / f64::from(agents.max(1));
+        let rate = (factor * share).max(if state == PlanState::Alone { factor * equal } else { equal });
         let dispersion = self.dispersion().value();
         let cover = COVER * dispersion;
         if dispersion > BURSTY && cover > rate || !rate.is_finite() {
             return None;
         }
         Some(Allowance { rate, depth: LEAST_DEPTH.max(rate * DEPTH.as_secs_f64()).max(cover) })
+    }
+}
+
+/// The headroom of nodes that together are alone, such as a zone: `last` was told when their demand was `known`, in units a
+/// second, and they are this `part` of all agents. It stays as long as they keep to the guard of their share.
+pub fn headroom_alone(limit: &Limit, last: Headroom, known: f64, demand: f64, part: f64) -> Headroom {
+    let per_second = limit.rate.per_second();
+    let guarded = limit.budget().is_none() && !limit.rate.is_ban() && per_second.is_finite();
+    let Some(factor) = limit.surge_guard.factor().filter(|_| guarded) else { return last };
+    let share = if last.value().is_finite() { known * last.value() } else { 0.0 };
+    let most = factor * share.max(per_second * part);
+    match Headroom::new(most / demand) {
+        Some(capped) if capped < last => capped,
+        _ => last,
     }
 }
 
@@ -112,7 +135,7 @@ mod tests {
     }
 
     fn allowance(own: Own, headroom: f64) -> Option<Allowance> {
-        own.allowance(&limit("checkout", 1000), Headroom::new(headroom).unwrap(), 10)
+        own.allowance(&limit("checkout", 1000), Headroom::new(headroom).unwrap(), 10, PlanState::Fresh)
     }
 
     #[test]
@@ -127,6 +150,24 @@ mod tests {
             Some(Allowance { rate: 100.0, depth: LEAST_DEPTH })
         );
         assert_eq!(allowance(steady(1.0), 2.0).unwrap().rate, 100.0);
+    }
+
+    #[test]
+    fn nodes_that_are_alone_may_take_more_than_equal_parts() {
+        let alone = Own::default().allowance(&limit("checkout", 1000), Headroom::OPEN, 10, PlanState::Alone);
+        assert_eq!(alone.unwrap().rate, 150.0);
+    }
+
+    #[test]
+    fn a_zone_that_is_alone_keeps_its_ratio_until_its_demand_passes_the_guard_of_its_share() {
+        let headroom = |last, demand| {
+            headroom_alone(&limit("checkout", 1000), Headroom::new(last).unwrap(), 400.0, demand, 0.1).value()
+        };
+        assert_eq!([headroom(0.5, 100.0), headroom(0.5, 400.0), headroom(0.5, 600.0)], [0.5; 3]);
+        assert_eq!(headroom(0.5, 1200.0), 0.25);
+        assert_eq!(headroom(1.25, 500.0), 1.25);
+        assert_eq!(headroom(f64::INFINITY, 0.0), f64::INFINITY);
+        assert_eq!(headroom(f64::INFINITY, 300.0), 0.5);
     }
 
     #[test]
@@ -154,9 +195,12 @@ mod tests {
     fn small_and_bursty_traffic_is_left_alone() {
         let bursts =
             (0..200).fold(Own::default(), |own, i| own.after(if i % 4 == 0 { 80.0 } else { 0.0 }, None));
-        let own_limit = |amount| bursts.allowance(&limit("checkout", amount), Headroom::OPEN, 10);
+        let own_limit =
+            |amount| bursts.allowance(&limit("checkout", amount), Headroom::OPEN, 10, PlanState::Fresh);
         assert_eq!(own_limit(1000), None);
-        let guarded = bursts.allowance(&limit("checkout", 100_000), Headroom::new(1.1).unwrap(), 10).unwrap();
+        let guarded = bursts
+            .allowance(&limit("checkout", 100_000), Headroom::new(1.1).unwrap(), 10, PlanState::Fresh)
+            .unwrap();
         assert!(guarded.depth >= COVER * bursts.dispersion().value(), "{guarded:?}");
     }
 
@@ -164,7 +208,7 @@ mod tests {
     fn where_the_guard_is_off_or_has_nothing_to_go_by_there_is_no_allowance() {
         let mut unguarded = limit("checkout", 1000);
         unguarded.surge_guard = SurgeGuard::Off;
-        assert_eq!(steady(10.0).allowance(&unguarded, Headroom::OPEN, 1), None);
-        assert_eq!(steady(10.0).allowance(&limit("banned", 0), Headroom::SHUT, 1), None);
+        assert_eq!(steady(10.0).allowance(&unguarded, Headroom::OPEN, 1, PlanState::Fresh), None);
+        assert_eq!(steady(10.0).allowance(&limit("banned", 0), Headroom::SHUT, 1, PlanState::Fresh), None);
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod attributes;
+pub mod awake;
 pub mod backoff;
 pub mod bucket;
 pub mod budget;

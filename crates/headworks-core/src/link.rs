@@ -99,6 +99,15 @@ pub struct Link {
     numbers: NumberMap<BucketNumber, BucketNumber>,
     locals: NumberMap<BucketNumber, BucketNumber>,
     plan: Option<HeldPlan>,
+    pause: Option<Pause>,
+}
+
+/// What is left of a time in which this node was suspended.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    lasted: Duration,
+    /// The first report since then: a plan that accounts for it was made since then, too.
+    ends_with: u64,
 }
 
 /// Early reports that may still be sent.
@@ -147,6 +156,7 @@ impl Default for Link {
             numbers: NumberMap::default(),
             locals: NumberMap::default(),
             plan: None,
+            pause: None,
         }
     }
 }
@@ -168,6 +178,11 @@ impl Link {
             early: self.early,
             ..Self::default()
         };
+    }
+
+    /// The node was suspended for so long: plans that came meanwhile waited unread, and are older than they say.
+    pub fn resumed(&mut self, lasted: Duration) {
+        self.pause = Some(Pause { lasted, ends_with: self.said + 1 });
     }
 
     /// The stream closed; the plan that came over it stays, and ages.
@@ -247,12 +262,14 @@ impl Link {
             return false;
         }
         self.heard = plan.sequence;
+        self.pause = self.pause.filter(|pause| plan.heard < pause.ends_with);
+        let waited = self.pause.map_or(Duration::ZERO, |pause| pause.lasted);
         self.answered = plan.heard.min(self.said);
         self.interval = plan.interval.clamp(Duration::from_millis(100), Duration::from_secs(60));
         self.spacing = plan.spacing.clamp(Duration::from_millis(10), self.interval);
         self.plan = Some(HeldPlan {
             received: now,
-            age: plan.age,
+            age: plan.age.saturating_add(waited),
             ttl: plan.ttl,
             spacing: self.spacing,
             view: plan.view,

@@ -77,6 +77,13 @@ impl Meter {
         self.rate = 0.0;
     }
 
+    /// Bounds the rate; whether it was higher.
+    pub fn clip(&mut self, most: f64) -> bool {
+        let higher = self.rate > most;
+        self.rate = self.rate.min(most);
+        higher
+    }
+
     /// Offered rate, in units a second.
     pub fn rate(&self) -> f64 {
         self.rate

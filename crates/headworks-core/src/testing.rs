@@ -18,5 +18,6 @@ pub(crate) fn limit(name: &str, amount: u64) -> Limit {
         missing: Missing::Skip,
         burst: None,
         surge_guard: SurgeGuard::default(),
+        max_rate_per_agent: None,
     }
 }

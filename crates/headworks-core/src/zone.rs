@@ -1,11 +1,15 @@
 //! The aggregator as a state machine: sums the counts of its zone's agents, and passes plans on to them.
 
+mod choice;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Identity;
+use crate::awake::Awake;
 use crate::bucket::Counts;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
+use crate::guard;
 use crate::ladder::PlanState;
 use crate::limits::{Limit, LimitSet};
 use crate::link::{Due, HeldPlan, Link, NameRoom};
@@ -15,6 +19,10 @@ use crate::noise::Dispersion;
 use crate::numbers::NumberMap;
 use crate::significance::{AT_A_SUM, is_news, least_units};
 use crate::units::{Headroom, Moment};
+
+use choice::{Candidate, Choice};
+
+pub use choice::Disagreement;
 
 /// Where a controller stands in the aggregator's configured order.
 pub type ParentIndex = usize;
@@ -50,10 +58,12 @@ impl Wanted {
     }
 }
 
-/// How noisy the sum of a bucket is.
+/// What the sum of a bucket was of late.
 #[derive(Clone, Copy, Debug, Default)]
-struct Noise {
+struct Past {
     last: f64,
+    /// By the last tick at which the plan was fresh: the zone's share is this, times the headroom of that plan.
+    known_above: f64,
     dispersion: Dispersion,
 }
 
@@ -67,6 +77,17 @@ struct Parent {
     was_attached: bool,
 }
 
+impl Parent {
+    fn candidate(&self, now: Moment, hold: Duration) -> Candidate {
+        let plan = self.link.plan();
+        Candidate {
+            view: plan.map(|plan| plan.view),
+            is_attached: self.link.is_attached(),
+            is_fresh: plan.is_some_and(|plan| plan.state(now, hold) == PlanState::Fresh),
+        }
+    }
+}
+
 /// The state of one aggregator.
 #[derive(Debug)]
 pub struct Zone {
@@ -75,11 +96,13 @@ pub struct Zone {
     hold: Duration,
     children: Children,
     parents: Vec<Parent>,
+    choice: Choice,
     obeyed: Option<ParentIndex>,
     limits: Arc<LimitSet>,
-    noise: NumberMap<BucketNumber, Noise>,
+    past: NumberMap<BucketNumber, Past>,
     /// Children whose reports are answered when the controller has heard this report of ours.
     unanswered: NumberMap<ChildId, Unanswered>,
+    awake: Awake,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -97,10 +120,12 @@ impl Zone {
             born: now,
             hold,
             parents: (0..controllers).map(|_| Parent::default()).collect(),
+            choice: Choice::default(),
             obeyed: None,
             limits: Arc::default(),
-            noise: NumberMap::default(),
+            past: NumberMap::default(),
             unanswered: NumberMap::default(),
+            awake: Awake::since(now),
         }
     }
 
@@ -138,7 +163,33 @@ impl Zone {
         let (Some(key), Some(bucket)) = (buckets.key(number), buckets.get(number)) else { return };
         let limit = self.limits.get(&key.limit).map(|limit| &**limit);
         let tokens = wanted.tokens(bucket.counts, limit, now);
-        self.children.set_headroom(number, Some(wanted.headroom), tokens);
+        let headroom = match limit.filter(|_| self.plan_state(now) != PlanState::Fresh) {
+            Some(limit) => self.headroom_alone(limit, number, wanted.headroom, bucket.demand),
+            None => wanted.headroom,
+        };
+        self.children.set_headroom(number, Some(headroom), tokens);
+    }
+
+    /// What a zone that hears of no controller tells its agents: the last headroom, as long as they keep to the guard of the
+    /// zone's share. Load that moves between them loses nothing by it; load that comes from other zones, or is new, does.
+    fn headroom_alone(&self, limit: &Limit, number: BucketNumber, last: Headroom, demand: f64) -> Headroom {
+        let known = self.past.get(&number).map_or(0.0, |past| past.known_above);
+        let everywhere = self.obeyed_plan().map_or(0, |plan| plan.view.agents).max(1);
+        let part = f64::from(self.children.agents()) / f64::from(everywhere);
+        guard::headroom_alone(limit, last, known, demand, part.min(1.0))
+    }
+
+    /// No controller is heard, so the zone goes on for itself; and nobody is left who has to hear of its reports first.
+    fn compute_alone(&mut self, now: Moment) {
+        self.pass_on_all(now);
+        for (child, unanswered) in std::mem::take(&mut self.unanswered) {
+            self.children.answer(child, unanswered.childs);
+        }
+    }
+
+    fn pass_on_all(&mut self, now: Moment) {
+        let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
+        numbers.into_iter().for_each(|number| self.pass_on(number, now));
     }
 
     /// A controller that is greeted hears what is left of budgets by now.
@@ -148,14 +199,22 @@ impl Zone {
         numbers.into_iter().for_each(|number| self.pass_on(number, now));
     }
 
+    fn wake(&mut self, now: Moment) {
+        if let Some(lasted) = self.awake.wake(now) {
+            self.children.excuse_silence(lasted);
+            self.parents.iter_mut().for_each(|parent| parent.link.resumed(lasted));
+        }
+    }
+
     fn wanted(&self, number: BucketNumber) -> Option<Wanted> {
         self.obeyed.and_then(|parent| self.parents[parent].wanted.get(&number)).copied()
     }
 
     /// A report is answered when all that it changes is known further up: now, if it changes nothing there.
-    fn answer_when_heard(&mut self, child: ChildId, report: &Report, touched: &[BucketNumber]) {
+    fn answer_when_heard(&mut self, child: ChildId, report: &Report, touched: &[BucketNumber], now: Moment) {
         let Some(parent) = self.obeyed.map(|parent| &self.parents[parent]) else { return };
-        let news = touched.iter().any(|number| self.has_news(parent, *number));
+        let is_heard = self.plan_state(now) == PlanState::Fresh;
+        let news = is_heard && touched.iter().any(|number| self.has_news(parent, *number));
         let before = self.unanswered.get(&child).map(|unanswered| unanswered.ours);
         let ours = if news { Some(parent.link.said() + 1) } else { before };
         match ours {
@@ -183,24 +242,30 @@ impl Zone {
         if (demand - said).abs() < 1.0 {
             return false;
         }
-        let noise = self.noise.get(&number).copied().unwrap_or_default();
+        let past = self.past.get(&number).copied().unwrap_or_default();
         let key = self.children.buckets().key(number);
         let limit = key.and_then(|key| self.limits.get(&key.limit));
-        is_news(said, demand, AT_A_SUM, noise.dispersion.value(), least_units(limit.map(|limit| &**limit)))
+        is_news(said, demand, AT_A_SUM, past.dispersion.value(), least_units(limit.map(|limit| &**limit)))
     }
 
-    fn measure_noise(&mut self) {
+    fn remember_demand(&mut self, now: Moment) {
+        let is_known_above = self.plan_state(now) == PlanState::Fresh;
         for (number, _, bucket) in self.children.buckets().iter() {
-            let noise = self.noise.entry(number).or_default();
+            let past = self.past.entry(number).or_default();
             if bucket.demand > 0.0 {
-                noise.dispersion = noise.dispersion.with(noise.last, bucket.demand);
+                past.dispersion = past.dispersion.with(past.last, bucket.demand);
             }
-            noise.last = bucket.demand;
+            past.last = bucket.demand;
+            if is_known_above {
+                past.known_above = bucket.demand;
+            }
         }
     }
 
     /// A plan of a controller arrived: takes it in, and obeys it if this is the controller to obey.
     pub fn plan(&mut self, parent: ParentIndex, plan: Plan, now: Moment) {
+        self.wake(now);
+        let was_fresh = self.plan_state(now) == PlanState::Fresh;
         let known = &mut self.parents[parent];
         if !known.link.accept(&plan, now) {
             return;
@@ -229,8 +294,10 @@ impl Zone {
         }
         if self.choose(now) == Some(parent) {
             self.adopt_limits_of(parent);
-            for local in changed {
-                self.pass_on(local, now);
+            if was_fresh {
+                changed.into_iter().for_each(|local| self.pass_on(local, now));
+            } else {
+                self.pass_on_all(now);
             }
             self.answer_those_heard(parent);
         }
@@ -238,14 +305,9 @@ impl Zone {
 
     /// Chooses the controller to obey, and turns to it if it is another one.
     fn choose(&mut self, now: Moment) -> Option<ParentIndex> {
-        let best = (0..self.parents.len())
-            .filter(|index| self.parents[*index].link.plan().is_some())
-            .reduce(|best, other| if self.is_better(other, best, now) { other } else { best });
-        let chosen = match (self.obeyed, best) {
-            (Some(current), Some(best)) if self.is_better(best, current, now) => Some(best),
-            (Some(current), _) => Some(current),
-            (None, best) => best,
-        };
+        let views: Vec<Candidate> =
+            self.parents.iter().map(|parent| parent.candidate(now, self.hold)).collect();
+        let chosen = self.choice.next(&views, now);
         if chosen != self.obeyed {
             self.obeyed = chosen;
             self.turn_to_obeyed(now);
@@ -253,17 +315,22 @@ impl Zone {
         chosen
     }
 
-    /// A fresh plan before a stale one, then the wider view. Demand must be wider by a tenth, so that two views of
-    /// the same fleet do not take turns.
-    fn is_better(&self, one: ParentIndex, other: ParentIndex, now: Moment) -> bool {
-        let plan = |index: ParentIndex| self.parents[index].link.plan();
-        let fresh = |index| plan(index).is_some_and(|plan| plan.state(now, self.hold) == PlanState::Fresh);
-        let view = |index| plan(index).map(|plan| plan.view).unwrap_or_default();
-        if fresh(one) != fresh(other) {
-            return fresh(one);
-        }
-        let (a, b) = (view(one), view(other));
-        a.aggregators > b.aggregators || a.aggregators == b.aggregators && a.demand > 1.1 * b.demand
+    /// In what the controllers that are heard differ.
+    pub fn disagreement(&self, now: Moment) -> Disagreement {
+        let heard = || self.parents.iter().filter(|parent| parent.candidate(now, self.hold).is_heard());
+        let views = heard().filter_map(|parent| Some(parent.link.plan()?.view));
+        let digests = heard().map(|parent| parent.limits.as_deref().map(LimitSet::digest));
+        Disagreement { views: choice::differ(views), limits: choice::are_several(digests) }
+    }
+
+    /// The controllers, in their configured order: what each says, and whether it is attached.
+    pub fn controllers(&self) -> impl Iterator<Item = (bool, Option<&HeldPlan>)> {
+        self.parents.iter().map(|parent| (parent.link.is_attached(), parent.link.plan()))
+    }
+
+    /// The place of the controller that is obeyed.
+    pub fn obeyed(&self) -> Option<ParentIndex> {
+        self.obeyed
     }
 
     fn turn_to_obeyed(&mut self, now: Moment) {
@@ -272,10 +339,7 @@ impl Zone {
         let next = self.parents[parent].link.said() + 1;
         self.unanswered.values_mut().for_each(|unanswered| unanswered.ours = next);
         self.adopt_limits_of(parent);
-        let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
-        for number in numbers {
-            self.pass_on(number, now);
-        }
+        self.pass_on_all(now);
     }
 
     fn adopt_limits_of(&mut self, parent: ParentIndex) {
@@ -288,7 +352,7 @@ impl Zone {
                 parent.wanted.retain(|number, _| buckets.get(*number).is_some());
                 parent.said.retain(|number, _| buckets.get(*number).is_some());
             }
-            self.noise.retain(|number, _| buckets.get(*number).is_some());
+            self.past.retain(|number, _| buckets.get(*number).is_some());
         }
     }
 
@@ -399,7 +463,7 @@ impl Node for Zone {
         for number in &received.touched {
             self.pass_on(*number, now);
         }
-        self.answer_when_heard(child, report, &received.touched);
+        self.answer_when_heard(child, report, &received.touched, now);
         received
     }
 
@@ -409,9 +473,13 @@ impl Node for Zone {
     }
 
     fn tick(&mut self, now: Moment) {
+        self.wake(now);
         self.children.end_silent(now);
-        self.measure_noise();
+        self.remember_demand(now);
         self.choose(now);
+        if self.plan_state(now) != PlanState::Fresh {
+            self.compute_alone(now);
+        }
     }
 
     fn has_news_for(&self, child: ChildId) -> bool {

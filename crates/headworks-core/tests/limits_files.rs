@@ -142,5 +142,6 @@ fn burst_and_surge_guard_make_another_digest() {
     };
     assert_ne!(digest("rate: 60/minute"), digest("rate: 60/minute, burst: 5"));
     assert_ne!(digest("rate: 60/second"), digest("rate: 60/second, surge_guard: off"));
+    assert_ne!(digest("rate: 60/second"), digest("rate: 60/second, max_rate_per_agent: 9/second"));
     assert_ne!(digest("rate: 60/second"), digest("rate: 60/minute"));
 }

@@ -96,14 +96,17 @@ prop_compose! {
         order in any::<i32>(),
         on_silence in on_silence(),
         max_buckets in 1..=1_000_000_u32,
+        max_rate_per_agent in proptest::option::of(rate()),
         missing in select(vec![Missing::Skip, Missing::Empty, Missing::Drop]),
     ) -> Limit {
         let per: Vec<String> = per.into_iter().filter(|key| !matches.contains_key(key)).collect();
         let (max_buckets, missing) = if per.is_empty() { (10_000, Missing::Skip) } else { (max_buckets, missing) };
         let matches = matches.into_iter().collect();
+        let bounds = |rate: &Rate| matches!(rate, Rate::Per { amount: 1.., .. });
+        let max_rate_per_agent = max_rate_per_agent.filter(bounds);
         Limit {
             name: "".into(), matches, per, rate, cost, mode, order, on_silence, max_buckets, missing, burst,
-            surge_guard,
+            surge_guard, max_rate_per_agent,
         }
     }
 }

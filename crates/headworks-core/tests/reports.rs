@@ -132,6 +132,15 @@ fn what_a_child_told_another_parent_is_not_counted_again() {
 }
 
 #[test]
+fn what_a_child_counted_between_two_parents_counts_at_the_second() {
+    let (mut one, mut other, mut agent) = (controller(11), controller(12), Traveller::new());
+    agent.visits(&mut one, "one", 1000);
+    agent.offered += 50;
+    agent.visits(&mut other, "other", 7);
+    assert_eq!((counted(&one), counted(&other)), (1000, 57));
+}
+
+#[test]
 fn a_child_that_comes_back_goes_on_where_it_was() {
     let (mut one, mut agent) = (controller(11), Traveller::new());
     agent.visits(&mut one, "one", 1000);

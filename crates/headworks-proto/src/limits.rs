@@ -33,6 +33,7 @@ fn encode_limit(limit: &Limit) -> wire::Limit {
         missing: encode_missing(limit.missing).into(),
         burst: limit.burst,
         surge_guard_hundredths: encode_guard(limit.surge_guard),
+        max_rate_per_agent: limit.max_rate_per_agent.map(encode_rate),
     }
 }
 
@@ -108,6 +109,7 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
     let mode = decode_mode(limit.mode())?;
     let missing = decode_missing(limit.missing())?;
     let surge_guard = decode_guard(limit.surge_guard_hundredths)?;
+    let max_rate_per_agent = decode_bound(limit.max_rate_per_agent)?;
     Some(Limit {
         rate: decode_rate(limit.rate?)?,
         on_silence: decode_silence(&limit.on_silence.unwrap_or_default())?,
@@ -121,7 +123,17 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
         missing,
         burst: limit.burst,
         surge_guard,
+        max_rate_per_agent,
     })
+}
+
+/// A bound that bounds nothing makes no sense; none at all does.
+fn decode_bound(rate: Option<wire::Rate>) -> Option<Option<Rate>> {
+    match rate.map(decode_rate) {
+        None => Some(None),
+        Some(Some(rate @ Rate::Per { amount: 1.., .. })) => Some(Some(rate)),
+        Some(_) => None,
+    }
 }
 
 fn is_bounded(limit: &wire::Limit) -> bool {

@@ -131,6 +131,7 @@ fn limit(name: &str, rate: Rate) -> Limit {
         missing: Missing::Skip,
         burst: None,
         surge_guard: SurgeGuard::default(),
+        max_rate_per_agent: None,
     }
 }
 
@@ -147,6 +148,7 @@ fn limits() -> LimitSet {
             max_buckets: 300,
             missing: Missing::Drop,
             surge_guard: SurgeGuard::Hundredths(225),
+            max_rate_per_agent: Some(Rate::Per { amount: 40, unit: Unit::Second }),
             ..limit("per-host", per_second(1_000))
         },
         Limit {

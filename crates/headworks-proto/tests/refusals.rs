@@ -289,7 +289,7 @@ fn decode(plan: wire::Plan) -> Result<(Plan, u32), WireError> {
 type Damage = fn(&mut wire::Limit);
 
 /// One way each in which a limit makes no sense, or only to a later release.
-const SENSELESS: [(&str, Damage); 18] = [
+const SENSELESS: [(&str, Damage); 19] = [
     ("no name", |limit| limit.name.clear()),
     ("a long name", |limit| limit.name = "n".repeat(129)),
     ("the name of another", |limit| limit.name = "before".into()),
@@ -308,6 +308,9 @@ const SENSELESS: [(&str, Damage); 18] = [
         limit.rate.as_mut().unwrap().rate = Some(wire::rate::Rate::Unlimited(false));
     }),
     ("a burst of nothing", |limit| limit.burst = Some(0)),
+    ("an agent that may be offered nothing", |limit| {
+        limit.max_rate_per_agent = Some(wire::Rate { rate: Some(wire::rate::Rate::Amount(0)), unit: 1 });
+    }),
     ("a guard below a node's share", |limit| limit.surge_guard_hundredths = Some(99)),
     ("a guard beyond a hundred shares", |limit| limit.surge_guard_hundredths = Some(10_001)),
 ];

@@ -122,6 +122,10 @@ fn rate() -> impl Strategy<Value = Rate> {
     prop_oneof![Just(Rate::Unlimited), (amount, unit).prop_map(|(amount, unit)| Rate::Per { amount, unit })]
 }
 
+fn bound() -> impl Strategy<Value = Rate> {
+    (1..=u64::MAX).prop_map(|amount| Rate::Per { amount, unit: Unit::Second })
+}
+
 fn surge_guard() -> impl Strategy<Value = SurgeGuard> {
     prop_oneof![
         Just(SurgeGuard::Off),
@@ -144,6 +148,7 @@ prop_compose! {
         missing in select(vec![Missing::Skip, Missing::Empty, Missing::Drop]),
         burst in option::of(1..=u64::MAX),
         surge_guard in surge_guard(),
+        max_rate_per_agent in option::of(bound()),
     ) -> Limit {
         Limit {
             name: "named by its place".into(),
@@ -158,6 +163,7 @@ prop_compose! {
             missing,
             burst,
             surge_guard,
+            max_rate_per_agent,
         }
     }
 }

@@ -56,6 +56,16 @@ fn describe() {
     describe_gauge!("headworks_limits_generation", "How many sets of limits the controller has had");
     describe_counter!("headworks_limits_load_errors_total", "Times that limits could not be loaded");
     describe_counter!("headworks_refused_entries_total", "Entries of reports and plans that made no sense");
+    describe_counter!(
+        "headworks_clipped_entries_total",
+        "Entries of reports that told of more than is plausible, and counted as what is"
+    );
+    describe_gauge!("headworks_twin_children", "Live children that have their id in common with another one");
+    describe_gauge!("headworks_controllers", "Controllers of the aggregator: configured, and attached to");
+    describe_gauge!(
+        "headworks_controllers_disagree",
+        "1 while controllers differ: in how much of the fleet they hear (view), or in their limits (limits)"
+    );
     describe_gauge!(
         "headworks_learning",
         "1 while the controller goes by what its children say was in force"
@@ -81,13 +91,30 @@ fn record_node(status: &NodeStatus) {
             counter!("headworks_limits_load_errors_total").absolute(status.limits_load_errors);
             gauge!("headworks_learning").set(f64::from(u8::from(status.learning)));
         }
-        "aggregator" => record_children(status, "agent"),
+        "aggregator" => {
+            record_children(status, "agent");
+            record_controllers(status);
+        }
         _ => {}
     }
 }
 
+#[allow(clippy::cast_precision_loss, reason = "gauges are floats; controllers are few")]
+fn record_controllers(status: &NodeStatus) {
+    let attached = status.controllers.iter().filter(|controller| controller.attached).count();
+    gauge!("headworks_controllers", "state" => "configured").set(status.controllers.len() as f64);
+    gauge!("headworks_controllers", "state" => "attached").set(attached as f64);
+    let disagree = |about, is_so| {
+        gauge!("headworks_controllers_disagree", "about" => about).set(f64::from(u8::from(is_so)));
+    };
+    disagree("view", status.views_disagree);
+    disagree("limits", status.limits_disagree);
+}
+
 #[allow(clippy::cast_precision_loss, reason = "gauges are floats; children are few")]
 fn record_children(status: &NodeStatus, tier: &'static str) {
+    counter!("headworks_clipped_entries_total").absolute(status.clipped_entries);
+    gauge!("headworks_twin_children").set(status.twins as f64);
     let children = status.children.iter().filter(|child| child.tier == tier).count();
     gauge!("headworks_children", "tier" => tier).set(children as f64);
     gauge!("headworks_agents").set(status.children.iter().map(|child| f64::from(child.agents)).sum::<f64>());

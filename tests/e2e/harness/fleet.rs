@@ -5,6 +5,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::limits::LimitsFile;
+use super::link::Link;
 use super::load::{Load, Loads};
 use super::node::Node;
 use super::wait::eventually;
@@ -18,6 +19,10 @@ pub(crate) struct FleetPlan {
     zones: Vec<(&'static str, usize)>,
     hold: &'static str,
     grace: &'static str,
+    controllers: usize,
+    aggregators: usize,
+    linked: bool,
+    extra: Vec<String>,
 }
 
 /// A running fleet; all of it is killed when dropped.
@@ -25,6 +30,12 @@ pub(crate) struct Fleet {
     pub(crate) agents: Vec<Node>,
     pub(crate) aggregators: Vec<Node>,
     pub(crate) controller: Node,
+    /// Further controllers.
+    pub(crate) others: Vec<Node>,
+    /// By aggregator and controller, where the fleet was planned with links.
+    pub(crate) to_controllers: Vec<Vec<Link>>,
+    /// By agent and aggregator of its zone.
+    pub(crate) to_aggregators: Vec<Vec<Link>>,
     pub(crate) limits: LimitsFile,
     /// Holds the agents' Unix sockets.
     sockets: TempDir,
@@ -33,7 +44,40 @@ pub(crate) struct Fleet {
 impl FleetPlan {
     /// Zones a and b with two agents each, held to these limits.
     pub(crate) fn new(limits: &str) -> Self {
-        Self { limits: limits.to_owned(), zones: vec![("a", 2), ("b", 2)], hold: "60s", grace: "10s" }
+        Self {
+            limits: limits.to_owned(),
+            zones: vec![("a", 2), ("b", 2)],
+            hold: "60s",
+            grace: "10s",
+            controllers: 1,
+            aggregators: 1,
+            linked: false,
+            extra: Vec::new(),
+        }
+    }
+
+    /// So many controllers, to which all aggregators attach.
+    pub(crate) fn controllers(mut self, controllers: usize) -> Self {
+        self.controllers = controllers;
+        self
+    }
+
+    /// So many aggregators in each zone.
+    pub(crate) fn aggregators(mut self, aggregators: usize) -> Self {
+        self.aggregators = aggregators;
+        self
+    }
+
+    /// All streams go over links that the test can break.
+    pub(crate) fn linked(mut self) -> Self {
+        self.linked = true;
+        self
+    }
+
+    /// Further flags for every agent.
+    pub(crate) fn agents_with(mut self, args: &[&str]) -> Self {
+        self.extra = args.iter().map(|arg| (*arg).to_owned()).collect();
+        self
     }
 
     /// How long every node goes on alone.
@@ -59,24 +103,52 @@ impl FleetPlan {
     pub(crate) fn start(&self) -> Fleet {
         let (limits, sockets) = (LimitsFile::new(&self.limits), tempfile::tempdir().unwrap());
         let path = limits.path().display().to_string();
-        let controller = Node::start("controller", "controller", &self.args(&["--limits", &path]));
-        let mut fleet = Fleet { agents: Vec::new(), aggregators: Vec::new(), controller, limits, sockets };
+        let mut controllers = (1..=self.controllers).map(|number| {
+            let id = if number == 1 { "controller".to_owned() } else { format!("controller-{number}") };
+            Node::start("controller", &id, &self.args(&["--limits", &path]))
+        });
+        let mut fleet = Fleet {
+            agents: Vec::new(),
+            aggregators: Vec::new(),
+            controller: controllers.next().unwrap(),
+            others: controllers.collect(),
+            to_controllers: Vec::new(),
+            to_aggregators: Vec::new(),
+            limits,
+            sockets,
+        };
         self.zones.iter().for_each(|(zone, agents)| self.start_zone(&mut fleet, zone, *agents));
         fleet.stands();
         fleet
     }
 
     fn start_zone(&self, fleet: &mut Fleet, zone: &str, agents: usize) {
-        let controllers = fleet.controller.url("tree");
-        let args = self.args(&["--zone", zone, "--controllers", &controllers]);
-        let aggregator = Node::start("aggregator", &format!("aggregator-{zone}"), &args);
+        let first = fleet.aggregators.len();
+        for number in 1..=self.aggregators {
+            let (controllers, links) = self.ways_to(fleet.controllers());
+            let id =
+                if number == 1 { format!("aggregator-{zone}") } else { format!("aggregator-{zone}{number}") };
+            let args = self.args(&["--zone", zone, "--controllers", &controllers]);
+            fleet.aggregators.push(Node::start("aggregator", &id, &args));
+            fleet.to_controllers.push(links);
+        }
         for number in 1..=agents {
-            let (id, parents) = (format!("agent-{zone}{number}"), aggregator.url("tree"));
+            let (parents, links) = self.ways_to(fleet.aggregators[first..].iter());
+            let id = format!("agent-{zone}{number}");
             let socket = fleet.sockets.path().join(format!("{id}.sock")).display().to_string();
             let args = self.args(&["--zone", zone, "--aggregators", &parents, "--http-unix", &socket]);
-            fleet.agents.push(Node::start("agent", &id, &args));
+            fleet.agents.push(Node::start("agent", &id, &[args, self.extra.clone()].concat()));
+            fleet.to_aggregators.push(links);
         }
-        fleet.aggregators.push(aggregator);
+    }
+
+    /// Where to reach these parents, and the links to them, if there shall be such.
+    fn ways_to<'a>(&self, parents: impl Iterator<Item = &'a Node>) -> (String, Vec<Link>) {
+        if !self.linked {
+            return (parents.map(|parent| parent.url("tree")).collect::<Vec<_>>().join(","), Vec::new());
+        }
+        let links: Vec<Link> = parents.map(|parent| Link::to(parent.address("tree"))).collect();
+        (links.iter().map(Link::url).collect::<Vec<_>>().join(","), links)
     }
 
     fn args(&self, own: &[&str]) -> Vec<String> {
@@ -106,9 +178,14 @@ impl Fleet {
         Loads::start(&loads.collect::<Vec<_>>(), duration)
     }
 
+    /// The controllers, in the order in which aggregators know them.
+    pub(crate) fn controllers(&self) -> impl Iterator<Item = &Node> {
+        std::iter::once(&self.controller).chain(&self.others)
+    }
+
     /// Every node, from the top.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
-        std::iter::once(&self.controller).chain(&self.aggregators).chain(&self.agents)
+        self.controllers().chain(&self.aggregators).chain(&self.agents)
     }
 }
 

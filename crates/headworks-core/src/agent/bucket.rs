@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::InForce;
 use crate::bucket::Counts;
 use crate::guard::{Allowance, Own};
+use crate::ladder::PlanState;
 use crate::limits::Limit;
 use crate::message::News;
 use crate::meter::{Meter, units};
@@ -19,9 +20,15 @@ const SOLID: f64 = 30.0;
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     pub(super) limit: Option<Arc<Limit>>,
+    /// When in the ramp it opens, where its parents are away for too long.
+    pub(super) spread: f64,
     pub(super) counts: Counts,
+    /// What the last report told of them.
+    told_counts: Counts,
     /// It counted something that no report has told.
     pub(super) moved: bool,
+    /// No parent was told of it yet: one that knows the bucket may know a headroom for it.
+    pub(super) untold: bool,
     /// Offered by the last full report.
     by_last_full: u64,
     meter: Meter,
@@ -65,7 +72,14 @@ impl Bucket {
     }
 
     /// What has been told is what is expected from now on.
-    pub(super) fn tell(&mut self, elapsed: Duration, news: Option<News>, full: bool, sequence: u64) {
+    pub(super) fn tell(
+        &mut self,
+        elapsed: Duration,
+        counts: Counts,
+        news: Option<News>,
+        full: bool,
+        sequence: u64,
+    ) {
         let offered = self.counts.offered;
         self.told_thin = !full && news.is_some_and(|news| !news.solid);
         if let Some(news) = news.filter(|news| news.solid) {
@@ -76,8 +90,16 @@ impl Bucket {
         }
         let rate = news.map_or(self.meter.rate(), |news| units(news.units) / news.window.as_secs_f64());
         self.told = Some((sequence, rate));
-        self.moved = false;
+        self.told_counts = counts;
+        self.moved = counts != self.counts;
+        self.untold = false;
         self.readings.reported(elapsed, offered);
+    }
+
+    /// What the next report says was counted: all of it, or to a parent that takes the place of another as much as that one was
+    /// told, so that what came in between counts from there.
+    pub(super) fn counts_for(&self, takes_over: bool) -> Counts {
+        if takes_over { self.told_counts } else { self.counts }
     }
 
     /// Nothing was counted since the last full report.
@@ -129,8 +151,14 @@ impl Bucket {
     }
 
     /// What may pass until the next plan.
-    pub(super) fn allowance(&self, limit: &Limit, headroom: Headroom, agents: u32) -> Option<Allowance> {
-        self.own.allowance(limit, headroom, agents)
+    pub(super) fn allowance(
+        &self,
+        limit: &Limit,
+        headroom: Headroom,
+        agents: u32,
+        state: PlanState,
+    ) -> Option<Allowance> {
+        self.own.allowance(limit, headroom, agents, state)
     }
 
     /// What a parent can start from that hears of it for the first time.

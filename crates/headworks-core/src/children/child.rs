@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use crate::bucket::Counts;
 use crate::limits::Digest;
-use crate::message::{BucketNumber, Hello, News, Report, ReportEntry};
+use crate::message::{BucketNumber, Hello, News, Report, ReportEntry, Tier};
 use crate::meter::{Meter, units};
 use crate::numbers::NumberMap;
 use crate::units::Moment;
+
+/// Most units that any child counts in a second of its life.
+const MOST_COUNTED_A_SECOND: f64 = 1e12;
 
 /// What a parent calls a child: one number for each stream that said hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -109,7 +112,8 @@ impl Child {
             return false;
         }
         self.sequence = Some(report.sequence);
-        self.agents = report.agents;
+        // Of an agent there is one, whatever it says.
+        self.agents = if self.hello.tier == Tier::Agent { 1 } else { report.agents };
         self.last_report = now;
         self.silent = false;
         true
@@ -120,6 +124,13 @@ impl Child {
         // A greeting that had no room for all names goes on in the next report.
         self.greeted |= report.full;
         self.waits |= !report.full || report.entries.iter().any(|entry| entry.news.is_some());
+    }
+
+    /// Whether an entry counts more than any number of agents can have been asked since the last one.
+    pub(super) fn is_absurd(&self, number: BucketNumber, entry: &ReportEntry, report: &Report) -> bool {
+        let before = self.held.get(&number).map_or(0, |held| held.counts.offered);
+        let most = MOST_COUNTED_A_SECOND * (report.elapsed.as_secs_f64() + 1.0);
+        units(entry.counts.offered.saturating_sub(before)) > most
     }
 
     /// News of a bucket, beside what is known of it.
@@ -160,6 +171,24 @@ pub(super) struct Told {
     pub(super) rises: bool,
 }
 
+impl Told {
+    /// The rate that it tells of, in units a second.
+    pub(super) fn rate(&self) -> f64 {
+        units(self.news.units) / self.news.window.as_secs_f64()
+    }
+
+    /// The same, telling of no more than is plausible.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not above the count that it was"
+    )]
+    pub(super) fn at_most(self, most: f64) -> Self {
+        let units = (most * self.news.window.as_secs_f64()) as u64;
+        Self { news: News { units: self.news.units.min(units), ..self.news }, ..self }
+    }
+}
+
 impl Held {
     /// Offered rate of this bucket at this child, in units a second.
     pub fn demand(&self) -> f64 {
@@ -179,6 +208,11 @@ impl Held {
         }
         self.counts = entry.counts;
         self.reported = report.sequence;
+    }
+
+    /// Believes no more than `most` units a second; whether there was more.
+    pub(super) fn clip(&mut self, most: f64) -> bool {
+        self.meter.clip(most)
     }
 
     /// Believes news: demand is what it was in the window of the news, and measured anew from there.

@@ -37,6 +37,9 @@ pub struct Limit {
     pub burst: Option<u64>,
     /// How far a node may exceed its share between two plans. Only for limits per second.
     pub surge_guard: SurgeGuard,
+    /// Most that one agent can plausibly be offered of a bucket: what it reports beyond does not count, so that one bad agent
+    /// cannot have everybody else's requests dropped.
+    pub max_rate_per_agent: Option<Rate>,
 }
 
 impl Limit {
@@ -199,6 +202,7 @@ impl Digest {
             let rest = (limit.rate, limit.cost, limit.mode, limit.order, limit.on_silence);
             hash.update(format!("{rest:?}{:?}{:?}", limit.max_buckets, limit.missing));
             hash.update(format!("{:?}{:?}", limit.burst, limit.surge_guard));
+            hash.update(format!("{:?}", limit.max_rate_per_agent));
         }
         let mut digest = [0; 16];
         digest.copy_from_slice(&hash.finalize()[..16]);
@@ -236,6 +240,7 @@ mod tests {
             missing: Missing::Skip,
             burst,
             surge_guard: SurgeGuard::default(),
+            max_rate_per_agent: None,
         };
         limit.budget()
     }

@@ -57,6 +57,9 @@ fn write_options(file: &mut String, limit: &Limit) -> fmt::Result {
     if limit.surge_guard != SurgeGuard::default() {
         writeln!(file, "    surge_guard: {}", spelled_guard(limit.surge_guard))?;
     }
+    if let Some(rate) = limit.max_rate_per_agent {
+        writeln!(file, "    max_rate_per_agent: {rate}")?;
+    }
     if limit.on_silence != OnSilence::default() {
         writeln!(file, "    on_silence: {}", on_silence(limit.on_silence))?;
     }

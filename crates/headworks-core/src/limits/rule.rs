@@ -14,7 +14,7 @@ pub(super) const COST: u32 = 1;
 /// Buckets tracked for a limit that does not say.
 pub(super) const MAX_BUCKETS: u32 = 10_000;
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "match",
     "per",
@@ -25,6 +25,7 @@ const KEYS: [&str; 13] = [
     "scope",
     "order",
     "surge_guard",
+    "max_rate_per_agent",
     "on_silence",
     "max_buckets",
     "missing",
@@ -57,6 +58,7 @@ pub(super) fn limit(field: &Field<'_>, names: &mut Names, log: &mut FaultLog) ->
         missing: word(field, log, "missing", &MISSING).unwrap_or_default(),
         burst: burst(field, rate, log),
         surge_guard: surge_guard(field, rate, log),
+        max_rate_per_agent: max_rate_per_agent(field, log),
     })
 }
 
@@ -132,6 +134,21 @@ fn surge_guard(limit: &Field<'_>, rate: Option<Rate>, log: &mut FaultLog) -> Sur
     };
     field.fault(log, format!("`surge_guard` has no effect on {without_effect}: remove it"));
     SurgeGuard::default()
+}
+
+/// The most that one agent can plausibly be offered.
+fn max_rate_per_agent(limit: &Field<'_>, log: &mut FaultLog) -> Option<Rate> {
+    let field = limit.get("max_rate_per_agent")?;
+    match field.read(log, "a rate like `400/second`", values::rate)? {
+        rate @ Rate::Per { amount: 1.., .. } => Some(rate),
+        rate => {
+            field.fault(
+                log,
+                format!("`max_rate_per_agent: {rate}` bounds nothing that an agent may do: remove it"),
+            );
+            None
+        }
+    }
 }
 
 fn matches(limit: &Field<'_>, log: &mut FaultLog) -> Vec<(String, String)> {

@@ -69,9 +69,9 @@ impl Aggregator {
         let tree = tree_listener.local_addr()?;
         let identity = identity::of(settings.id, "aggregator", &settings.zone, &settings.region);
         let clock = Clock::new();
-        let controllers = settings.controllers.len();
-        let zone = Zone::new(identity, controllers, settings.hold, clock.now());
-        let handle = tree::start("zone", ZoneSeat::new(zone, controllers), clock)?;
+        let zone = Zone::new(identity, settings.controllers.len(), settings.hold, clock.now());
+        let seat = ZoneSeat::new(zone, settings.controllers.clone());
+        let handle = tree::start("zone", seat, clock)?;
         let ports = Ports::new("aggregator");
         let asked = handle.clone();
         let answers = Admin::new(ports.readiness(), move || {

@@ -25,12 +25,43 @@ pub(crate) struct NodeStatus {
     pub(crate) learning: bool,
     /// Entries of reports and plans that made no sense.
     pub(crate) refused_entries: u64,
+    /// Entries of reports that told of more than is plausible, and count as what is.
+    #[serde(default)]
+    pub(crate) clipped_entries: u64,
+    /// Live children that have their id in common with another one.
+    #[serde(default)]
+    pub(crate) twins: usize,
+    /// The controllers of an aggregator.
+    #[serde(default)]
+    pub(crate) controllers: Vec<Controller>,
+    /// Whether one of them hears more of the fleet than another.
+    #[serde(default)]
+    pub(crate) views_disagree: bool,
+    /// Whether they go by different limits.
+    #[serde(default)]
+    pub(crate) limits_disagree: bool,
     /// The zones below.
     pub(crate) zones: Vec<Zone>,
     /// The children attached.
     pub(crate) children: Vec<Child>,
     /// The limits, in pipeline order.
     pub(crate) limits: Vec<LimitView>,
+}
+
+/// One controller, as an aggregator hears it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Controller {
+    /// Its address, as configured.
+    pub(crate) address: String,
+    pub(crate) attached: bool,
+    /// Whether its plans are those that the aggregator passes on.
+    pub(crate) obeyed: bool,
+    /// Time since it computed the last plan that came; null when none did.
+    pub(crate) plan_age_ms: Option<u64>,
+    /// What it heard by then.
+    pub(crate) aggregators: u32,
+    pub(crate) agents: u32,
+    pub(crate) demand: f64,
 }
 
 /// One zone.

@@ -10,7 +10,7 @@ use headworks_core::limits::{Limit, LimitSet, Mode};
 use headworks_core::status::{LimitStatus, TopBucket, limits, zones};
 use headworks_core::units::{Moment, Rate};
 
-use super::model::{Child, LimitView, NodeStatus, Top, Totals, Zone};
+use super::model::{Child, Controller, LimitView, NodeStatus, Top, Totals, Zone};
 use crate::tree::{FleetSeat, Seat, ZoneSeat};
 
 /// The status of a controller.
@@ -22,7 +22,6 @@ pub(crate) fn of_fleet(seat: &FleetSeat, now: Moment) -> NodeStatus {
         plan_age_ms: Some(millis(fleet.age(now))),
         limits_generation: fleet.generation(),
         learning: fleet.is_learning(now),
-        refused_entries: seat.refused(),
         ..of_parent(seat, fleet.limits(), now)
     }
 }
@@ -35,7 +34,9 @@ pub(crate) fn of_zone(seat: &ZoneSeat, now: Moment) -> NodeStatus {
         state: zone.plan_state(now).name().to_owned(),
         plan_age_ms: zone.obeyed_plan().map(|plan| millis(plan.age(now))),
         limits_generation: zone.obeyed_plan().map_or(0, |plan| plan.generation),
-        refused_entries: seat.refused(),
+        controllers: controllers_of(seat, now),
+        views_disagree: zone.disagreement(now).views,
+        limits_disagree: zone.disagreement(now).limits,
         ..of_parent(seat, zone.limits(), now)
     }
 }
@@ -53,11 +54,32 @@ fn of_parent<S: Seat>(seat: &S, set: &LimitSet, now: Moment) -> NodeStatus {
         node: children.node().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         limits_digest: Some(set.digest().to_string()),
+        refused_entries: seat.doubts().refused,
+        clipped_entries: seat.doubts().clipped,
+        twins: children.twins(),
         zones: zones(children).into_iter().map(zone).collect(),
         children: children_of(children, now),
         limits: limits(set, children).iter().map(|status| of_limit(status, &least, children)).collect(),
         ..NodeStatus::default()
     }
+}
+
+fn controllers_of(seat: &ZoneSeat, now: Moment) -> Vec<Controller> {
+    let obeyed = seat.zone.obeyed();
+    let told = seat.controllers.iter().zip(seat.zone.controllers()).enumerate();
+    told.map(|(index, (address, (attached, plan)))| {
+        let view = plan.map(|plan| plan.view).unwrap_or_default();
+        Controller {
+            address: address.clone(),
+            attached,
+            obeyed: obeyed == Some(index),
+            plan_age_ms: plan.map(|plan| millis(plan.age(now))),
+            aggregators: view.aggregators,
+            agents: view.agents,
+            demand: view.demand,
+        }
+    })
+    .collect()
 }
 
 fn children_of(children: &Children, now: Moment) -> Vec<Child> {

@@ -14,6 +14,7 @@ pub(super) fn render(status: &NodeStatus) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write_head(&mut text, status);
+    let _ = write_controllers(&mut text, status);
     let _ = write_nodes(&mut text, status);
     let _ = write_limits(&mut text, status);
     text
@@ -29,7 +30,44 @@ fn write_head(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
         write!(text, ", {:.12}", digest)?;
     }
     let learning = if status.learning { "  (learning what was in force before it started)" } else { "" };
-    writeln!(text, "{learning}")
+    writeln!(text, "{learning}")?;
+    for (is_so, warning) in [
+        (status.views_disagree, "controllers disagree: one hears more of the fleet than another"),
+        (status.limits_disagree, "controllers disagree: they go by different limits"),
+        (status.twins > 0, "children share their ids: give each node its own --id"),
+    ] {
+        if is_so {
+            writeln!(text, "warning: {warning}")?;
+        }
+    }
+    Ok(())
+}
+
+fn write_controllers(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
+    if !status.controllers.is_empty() {
+        writeln!(
+            text,
+            "\n{:<40} {:<9} {:>11} {:>7} {:>12} {:>12}",
+            "CONTROLLER", "LINK", "AGGREGATORS", "AGENTS", "DEMAND", "PLAN"
+        )?;
+    }
+    for controller in &status.controllers {
+        let link = match (controller.attached, controller.obeyed) {
+            (true, true) => "obeyed",
+            (true, false) => "attached",
+            (false, _) => "away",
+        };
+        let plan = controller.plan_age_ms.map_or_else(|| "none".to_owned(), |age| format!("{age} ms old"));
+        writeln!(
+            text,
+            "{:<40} {link:<9} {:>11} {:>7} {:>12} {plan:>12}",
+            safe(&controller.address),
+            controller.aggregators,
+            controller.agents,
+            format!("{:.1}/s", controller.demand)
+        )?;
+    }
+    Ok(())
 }
 
 fn write_nodes(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
@@ -111,7 +149,7 @@ fn escape(c: char) -> Vec<char> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Top, Totals};
+    use super::super::model::{Controller, Top, Totals};
     use super::*;
 
     fn checkout() -> LimitView {
@@ -130,6 +168,26 @@ mod tests {
             tokens: None,
             top: Vec::new(),
             totals: Totals::default(),
+        }
+    }
+
+    #[test]
+    fn an_aggregator_shows_its_controllers_and_what_is_wrong_with_them() {
+        let controller = |obeyed, attached| Controller {
+            address: "http://10.0.0.1:7200".to_owned(),
+            attached,
+            obeyed,
+            plan_age_ms: attached.then_some(120),
+            aggregators: 2,
+            agents: 30,
+            demand: 600.0,
+        };
+        let controllers = vec![controller(true, true), controller(false, false)];
+        let text = render(&NodeStatus { controllers, views_disagree: true, ..NodeStatus::default() });
+        for part in
+            ["warning: controllers disagree: one hears more", " obeyed ", " away ", "120 ms old", "none"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
 

@@ -95,7 +95,8 @@ pub(crate) fn start<S: Seat>(name: &str, seat: S, clock: Clock) -> std::io::Resu
 struct Stream {
     child: ChildId,
     plans: PlanBox,
-    refused: u64,
+    /// It said what made no sense or was implausible, and the log says so.
+    doubted: bool,
 }
 
 struct Driver<S: Seat> {
@@ -166,18 +167,30 @@ impl<S: Seat> Driver<S> {
             tracing::warn!(child = node, zone, "another live child has this id: give each node its own --id");
         }
         tracing::info!(child = node, zone, "child attached");
-        self.streams.insert(stream, Stream { child: attachment.child, plans, refused: 0 });
+        self.streams.insert(stream, Stream { child: attachment.child, plans, doubted: false });
     }
 
     fn report(&mut self, stream: StreamId, report: &Report, refused: u32, now: Moment) {
         let Some(stream) = self.streams.get_mut(&stream) else { return };
         let received = self.seat.node_mut().report(stream.child, report, now);
-        let refused = u64::from(refused) + u64::from(received.refused);
-        if refused > 0 && stream.refused == 0 {
-            tracing::warn!(refused, "report entries refused; further ones are only counted");
+        let (refused, clipped) =
+            (u64::from(refused) + u64::from(received.refused), u64::from(received.clipped));
+        if refused + clipped == 0 {
+            return;
         }
-        stream.refused += refused;
-        self.seat.count_refused(refused);
+        let doubts = self.seat.doubts_mut();
+        doubts.refused += refused;
+        doubts.clipped += clipped;
+        if !std::mem::replace(&mut stream.doubted, true) {
+            let children = self.seat.node().children();
+            let child = children.get(stream.child).map_or("", |child| &child.hello.node);
+            tracing::warn!(
+                child,
+                refused,
+                clipped,
+                "report entries refused, or clipped to what is plausible; more are only counted"
+            );
+        }
     }
 
     fn tick(&mut self) {

@@ -8,7 +8,7 @@ use headworks_core::ladder::PlanState;
 use headworks_core::limits::LimitSet;
 use headworks_core::node::Node;
 use headworks_core::units::Moment;
-use headworks_core::zone::Zone;
+use headworks_core::zone::{Disagreement, Zone};
 
 /// A node in its process, with what is around it there.
 pub(crate) trait Seat: Send + 'static {
@@ -27,21 +27,30 @@ pub(crate) trait Seat: Send + 'static {
     fn speak(&mut self, now: Moment);
     /// Says its last words.
     fn leave(&mut self, now: Moment);
-    /// Report entries that made no sense, as a number that only rises.
-    fn count_refused(&mut self, refused: u64);
-    /// How many there were.
-    fn refused(&self) -> u64;
+    /// What its children, and its parents, said that was not taken as they said it.
+    fn doubts(&self) -> Doubts;
+    /// The same, to count more.
+    fn doubts_mut(&mut self) -> &mut Doubts;
+}
+
+/// Entries of messages that were not taken as they came; both numbers only rise.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Doubts {
+    /// They made no sense.
+    pub(crate) refused: u64,
+    /// They told of more than is plausible, and counted as what is.
+    pub(crate) clipped: u64,
 }
 
 /// A controller: a fleet, and limits that may change.
 pub(crate) struct FleetSeat {
     pub(crate) fleet: Fleet,
-    refused: u64,
+    doubts: Doubts,
 }
 
 impl FleetSeat {
     pub(crate) fn new(fleet: Fleet) -> Self {
-        Self { fleet, refused: 0 }
+        Self { fleet, doubts: Doubts::default() }
     }
 }
 
@@ -71,27 +80,55 @@ impl Seat for FleetSeat {
 
     fn leave(&mut self, _now: Moment) {}
 
-    fn count_refused(&mut self, refused: u64) {
-        self.refused += refused;
+    fn doubts(&self) -> Doubts {
+        self.doubts
     }
 
-    fn refused(&self) -> u64 {
-        self.refused
+    fn doubts_mut(&mut self) -> &mut Doubts {
+        &mut self.doubts
     }
 }
 
 /// An aggregator: a zone, and its links to the controllers.
 pub(crate) struct ZoneSeat {
     pub(crate) zone: Zone,
+    /// Their addresses, in the order of the zone's links to them.
+    pub(crate) controllers: Vec<String>,
     outboxes: Vec<Option<Outbox>>,
     told: PlanState,
-    refused: u64,
+    disagreement: Disagreement,
+    doubts: Doubts,
 }
 
 impl ZoneSeat {
-    pub(crate) fn new(zone: Zone, controllers: usize) -> Self {
-        let outboxes = (0..controllers).map(|_| None).collect();
-        Self { zone, outboxes, told: PlanState::None, refused: 0 }
+    pub(crate) fn new(zone: Zone, controllers: Vec<String>) -> Self {
+        Self {
+            zone,
+            outboxes: controllers.iter().map(|_| None).collect(),
+            controllers,
+            told: PlanState::None,
+            disagreement: Disagreement::default(),
+            doubts: Doubts::default(),
+        }
+    }
+
+    /// Logs it once when controllers begin to differ, and once when they agree again.
+    fn tell_disagreement(&mut self, now: Moment) {
+        let disagreement = self.zone.disagreement(now);
+        if disagreement.views && !self.disagreement.views {
+            tracing::warn!(
+                "controllers disagree: one hears more of the fleet than another; the widest view is obeyed"
+            );
+        }
+        if disagreement.limits && !self.disagreement.limits {
+            tracing::warn!(
+                "controllers disagree: they go by different limits; the one that is obeyed counts"
+            );
+        }
+        if disagreement == Disagreement::default() && disagreement != self.disagreement {
+            tracing::info!("controllers agree again");
+        }
+        self.disagreement = disagreement;
     }
 
     fn tell_state(&mut self, now: Moment) {
@@ -123,7 +160,7 @@ impl Seat for ZoneSeat {
                 self.outboxes[link] = Some(outbox);
             }
             Event::Plan { link, plan, refused } => {
-                self.count_refused(u64::from(refused));
+                self.doubts.refused += u64::from(refused);
                 self.zone.plan(link, plan, now);
             }
             Event::Detached { link } => {
@@ -136,6 +173,7 @@ impl Seat for ZoneSeat {
     fn tick(&mut self, now: Moment) {
         self.zone.tick(now);
         self.tell_state(now);
+        self.tell_disagreement(now);
     }
 
     fn speak(&mut self, now: Moment) {
@@ -158,11 +196,11 @@ impl Seat for ZoneSeat {
         }
     }
 
-    fn count_refused(&mut self, refused: u64) {
-        self.refused += refused;
+    fn doubts(&self) -> Doubts {
+        self.doubts
     }
 
-    fn refused(&self) -> u64 {
-        self.refused
+    fn doubts_mut(&mut self) -> &mut Doubts {
+        &mut self.doubts
     }
 }

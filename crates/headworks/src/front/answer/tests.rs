@@ -20,6 +20,7 @@ fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Verdict {
         missing: Missing::Skip,
         burst: None,
         surge_guard: SurgeGuard::default(),
+        max_rate_per_agent: None,
     });
     Verdict { allowed, decisive: Some(Decisive { limit, headroom }) }
 }
