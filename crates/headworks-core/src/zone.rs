@@ -406,7 +406,7 @@ impl Zone {
         let said = parent.said.get(&number).copied().unwrap_or_default();
         let bucket = self.children.buckets().get(number);
         bucket.is_some_and(|bucket| bucket.counts != said.counts || bucket.demand > 0.0)
-            || parent.link.is_greeting()
+            || !parent.link.is_introduced()
     }
 
     fn build_report(&mut self, parent: ParentIndex, now: Moment, full: bool) -> Report {
