@@ -173,14 +173,14 @@ impl Link {
         Self { early: Early { limited: true, ..Early::default() }, ..Self::default() }
     }
 
-    /// A stream opened: numbers of an earlier one are void, and a first full report is due.
+    /// A stream opened: numbers of an earlier one are void, and a first full report is due. Whose stream it is the first plan
+    /// tells: one that brings none may have been heard all the same, so that the parent before is not the last any more.
     pub fn attach(&mut self) {
         *self = Self {
             attached: true,
             greeting: true,
             said: self.said,
             plan: self.plan,
-            parent: self.parent,
             early: self.early,
             ..Self::default()
         };
