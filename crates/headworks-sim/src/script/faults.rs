@@ -171,7 +171,7 @@ fn hundredths(most: usize, chance: &mut Chance) -> f64 {
 
 fn below(bound: usize, chance: &mut Chance) -> usize {
     let word = u64::from(chance.word());
-    usize::try_from(word * bound as u64 >> 32).unwrap_or(0)
+    usize::try_from((word * bound as u64) >> 32).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ fn percent(part: f64) -> f64 {
 
 /// Whole milliseconds without a trace of binary fractions.
 fn time(time: Duration) -> String {
-    if time.subsec_nanos() % 1_000_000 == 0 {
+    if time.subsec_nanos().is_multiple_of(1_000_000) {
         format!("{}ms", time.as_millis())
     } else {
         format!("{}ms", time.as_secs_f64() * 1000.0)

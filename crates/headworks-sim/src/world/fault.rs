@@ -54,7 +54,7 @@ impl World {
         match who {
             Who::Hosts(hosts) => hosts.for_each(|host| self.kill_host(host)),
             Who::Zone(_) | Who::Aggregator { .. } => {
-                self.sites_of(&who).for_each(|site| self.kill_site(site))
+                self.sites_of(&who).for_each(|site| self.kill_site(site));
             }
             Who::Controller(controller) => {
                 self.close_controller(controller);
