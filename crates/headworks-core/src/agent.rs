@@ -364,7 +364,7 @@ impl Agent {
     /// half.
     fn goes_on_resting(&self, now: Moment) -> bool {
         let quiet = now.since(self.born).saturating_sub(self.last_full);
-        self.rests() && self.counted == 0 && quiet < RESTING && !self.link.is_greeting()
+        self.rests() && self.counted == 0 && quiet < RESTING && self.link.is_introduced()
     }
 
     /// All that was counted since the last full report. Also what an agent sends before it leaves.
@@ -378,8 +378,8 @@ impl Agent {
             self.busiest = bucket.interval_passed(&self.beats, interval).max(self.busiest);
         }
         self.stale_from = now;
-        let greeting = self.link.is_greeting();
-        self.build_report(now, true, |bucket, _| bucket.moved || greeting)
+        let all = !self.link.is_introduced();
+        self.build_report(now, true, |bucket, _| bucket.moved || all)
     }
 
     fn early_report(&mut self, now: Moment) -> Option<Report> {

@@ -2,6 +2,7 @@
 
 mod child;
 mod departed;
+mod kept;
 mod plans;
 mod rumours;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use child::{Child, ChildId, Held};
+pub use kept::Kept;
 pub use plans::Header;
 
 use crate::bucket::{BucketKey, Counts};

@@ -186,6 +186,11 @@ impl Fleet {
         now.since(self.computed)
     }
 
+    /// Aggregators that died and whose demand is still remembered.
+    pub fn orphans(&self) -> usize {
+        self.orphans.len()
+    }
+
     /// How much of the fleet this controller hears.
     pub fn view(&self) -> View {
         View {

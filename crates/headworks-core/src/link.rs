@@ -90,6 +90,10 @@ impl HeldPlan {
 pub struct Link {
     attached: bool,
     greeting: bool,
+    /// The parent has heard a full report of this stream: before that it may miss buckets that are idle now.
+    introduced: bool,
+    /// The last full report.
+    said_in_full: u64,
     /// The last report had to leave something out.
     owing: bool,
     parent: Option<Incarnation>,
@@ -148,6 +152,8 @@ impl Default for Link {
         Self {
             attached: false,
             greeting: false,
+            introduced: false,
+            said_in_full: 0,
             owing: false,
             parent: None,
             heard: 0,
@@ -172,14 +178,14 @@ impl Link {
         Self { early: Early { limited: true, ..Early::default() }, ..Self::default() }
     }
 
-    /// A stream opened: numbers of an earlier one are void, and a first full report is due.
+    /// A stream opened: numbers of an earlier one are void, and a first full report is due. Whose stream it is the first plan
+    /// tells: one that brings none may have been heard all the same, so that the parent before is not the last any more.
     pub fn attach(&mut self) {
         *self = Self {
             attached: true,
             greeting: true,
             said: self.said,
             plan: self.plan,
-            parent: self.parent,
             early: self.early,
             ..Self::default()
         };
@@ -203,6 +209,12 @@ impl Link {
     /// Whether the next report is the first of this stream, which tells the parent what is in force here.
     pub fn is_greeting(&self) -> bool {
         self.greeting
+    }
+
+    /// Whether the parent knows all buckets of this child. The first report may get lost, and a bucket that is idle would be
+    /// counted from its birth when it is heard of later.
+    pub fn is_introduced(&self) -> bool {
+        self.introduced
     }
 
     /// The last report that the plan in hand accounts for.
@@ -258,6 +270,9 @@ impl Link {
             self.early.take(now);
         }
         self.said += 1;
+        if full {
+            self.said_in_full = self.said;
+        }
         self.said
     }
 
@@ -275,6 +290,7 @@ impl Link {
         self.pause = self.pause.filter(|pause| plan.heard < pause.ends_with);
         let waited = self.pause.map_or(Duration::ZERO, |pause| pause.lasted);
         self.answered = plan.heard.min(self.said);
+        self.introduced |= self.answered > 0 && self.answered == self.said_in_full;
         self.interval = plan.interval.clamp(Duration::from_millis(100), Duration::from_secs(60));
         self.spacing = plan.spacing.clamp(Duration::from_millis(10), self.interval);
         self.plan = Some(HeldPlan {

@@ -380,6 +380,11 @@ impl Zone {
         self.switch.switch()
     }
 
+    /// Children that told of news and have not been answered yet.
+    pub fn unanswered(&self) -> usize {
+        self.unanswered.len()
+    }
+
     /// The limits in force.
     pub fn limits(&self) -> &Arc<LimitSet> {
         &self.limits
@@ -415,7 +420,7 @@ impl Zone {
         let said = parent.said.get(&number).copied().unwrap_or_default();
         let bucket = self.children.buckets().get(number);
         bucket.is_some_and(|bucket| bucket.counts != said.counts || bucket.demand > 0.0)
-            || parent.link.is_greeting()
+            || !parent.link.is_introduced()
     }
 
     fn build_report(&mut self, parent: ParentIndex, now: Moment, full: bool) -> Report {

@@ -186,7 +186,7 @@ fn an_agent_at_rest_reports_every_other_interval_and_speaks_up_at_once_when_it_c
     let child = fleet.attach(agent.agent.hello(), agent.now).child;
     agent.agent.attached("one".to_owned());
     agent.agent.plan(fleet.plan_for(child, agent.now).unwrap(), agent.now);
-    let beats = |agent: &mut Traveller, beats: u32, units: u64| {
+    let mut beats = |agent: &mut Traveller, beats: u32, units: u64| {
         let said = (0..beats).filter(|_| {
             agent.now = agent.now + Duration::from_millis(50);
             agent.offered += units;
@@ -195,7 +195,12 @@ fn an_agent_at_rest_reports_every_other_interval_and_speaks_up_at_once_when_it_c
                 Counts { offered: agent.offered, ..Counts::default() },
                 agent.now,
             );
-            agent.agent.report(agent.now).is_some()
+            let Some(report) = agent.agent.report(agent.now) else { return false };
+            fleet.report(child, &report, agent.now);
+            if let Some(plan) = fleet.plan_for(child, agent.now) {
+                agent.agent.plan(plan, agent.now);
+            }
+            true
         });
         said.count()
     };

@@ -13,7 +13,7 @@ mod script;
 mod world;
 
 pub use run::{Outcome, Picture, run};
-pub use script::{Script, ScriptError, parse};
+pub use script::{Script, ScriptError, parse, parse_with_seed};
 
 /// The language of scripts, explained to those who write them.
 pub const LANGUAGE: &str = include_str!("script/language.txt");

@@ -7,6 +7,7 @@ use headworks_core::fleet::Fleet;
 use headworks_core::node::Node;
 
 use crate::script::{Hosts, Measure, Script, Span};
+use crate::world::Kept;
 
 /// Counts of one limit, or of one stream, in one step.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +28,21 @@ impl Cell {
 pub(crate) struct Reading {
     pub(crate) ratio: f32,
     pub(crate) demand: f32,
+    pub(crate) counted: u64,
+}
+
+/// What all parents counted of a limit, against what they could know (`world/ledger.rs` says what that is).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settled {
+    /// What reached the parents, over all their lives.
+    pub(crate) reached: u64,
+    /// What those that counted more had too much.
+    pub(crate) over: u64,
+    /// What those that counted less missed.
+    pub(crate) short: u64,
+    /// What hosts counted since the start of the controller that has lived longest.
+    pub(crate) truth: u64,
+    /// What that one counted.
     pub(crate) counted: u64,
 }
 
@@ -64,6 +80,10 @@ pub(crate) struct Log {
     pub(crate) agents: Vec<(Duration, u32)>,
     /// Early reports, one by one: when, and whose.
     pub(crate) early: Vec<(Duration, u32)>,
+    /// By second: what parents remember, if a measure asks for it.
+    pub(crate) kept: Vec<(Duration, Kept)>,
+    /// By limit, at the end, if a measure asks for it.
+    pub(crate) settled: Vec<Settled>,
     full: u32,
     early_now: u32,
     attempts_now: u32,
@@ -88,6 +108,8 @@ impl Log {
             attempts: Vec::new(),
             agents: Vec::new(),
             early: Vec::new(),
+            kept: Vec::new(),
+            settled: Vec::new(),
             full: 0,
             early_now: 0,
             attempts_now: 0,
@@ -158,6 +180,12 @@ impl Log {
         self.reports.push((std::mem::take(&mut self.full), std::mem::take(&mut self.early_now)));
         self.attempts.push(std::mem::take(&mut self.attempts_now));
         self.time = now + self.step;
+    }
+
+    /// What was offered to a limit since then.
+    pub(crate) fn offered_since(&self, limit: usize, since: Duration) -> u64 {
+        let steps = self.steps(Span { from: since, to: Duration::MAX });
+        self.limits[limit][steps].iter().map(|cell| u64::from(cell.offered)).sum()
     }
 
     /// The steps of a span.

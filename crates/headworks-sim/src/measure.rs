@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::log::{Cell, Log};
 use crate::script::{Kind, Measure, Script, Span};
+use crate::world::Kept;
 
 /// Windows in which a surge is looked at.
 const WINDOW: Duration = Duration::from_millis(100);
@@ -38,6 +39,8 @@ pub(crate) fn figures(measure: &Measure, script: &Script, log: &Log) -> Vec<Figu
         Kind::Reports => reports(measure.span, log),
         Kind::Agents => agents(measure.span, log),
         Kind::Attaching => attaching(measure.span, script, log),
+        Kind::Counts => counts(measure, log),
+        Kind::Kept => kept(measure.span, log),
     }
 }
 
@@ -202,4 +205,35 @@ fn attaching(span: Span, script: &Script, log: &Log) -> Vec<Figure> {
     #[allow(clippy::cast_precision_loss, reason = "hosts of a run")]
     let hosts = script.zones.iter().sum::<usize>() as f64;
     vec![figure("most", 100.0 * f64::from(seconds.max().unwrap_or(0)) / hosts, "% of hosts a second")]
+}
+
+/// In percent of what reached the parents, and of what hosts counted.
+fn counts(measure: &Measure, log: &Log) -> Vec<Figure> {
+    let Some(settled) = log.limit(&measure.name).and_then(|limit| log.settled.get(limit)) else {
+        return Vec::new();
+    };
+    #[allow(clippy::cast_precision_loss, reason = "to look at")]
+    let percent = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
+    let missed = percent(settled.truth, settled.truth) - percent(settled.counted, settled.truth);
+    vec![
+        figure("over", percent(settled.over, settled.reached), "%"),
+        figure("short", percent(settled.short, settled.reached), "%"),
+        figure("unheard", missed, "%"),
+    ]
+}
+
+fn kept(span: Span, log: &Log) -> Vec<Figure> {
+    let most = |of: fn(&Kept) -> usize| {
+        let seconds = log.kept.iter().filter(|(time, _)| (span.from..span.to).contains(time));
+        let most = seconds.map(|(_, kept)| of(kept)).max().unwrap_or(0);
+        f64::from(u32::try_from(most).unwrap_or(u32::MAX))
+    };
+    vec![
+        figure("children", most(|kept| kept.children), ""),
+        figure("held", most(|kept| kept.held), ""),
+        figure("buckets", most(|kept| kept.buckets), ""),
+        figure("departed", most(|kept| kept.departed), ""),
+        figure("orphans", most(|kept| kept.orphans), ""),
+        figure("unanswered", most(|kept| kept.unanswered), ""),
+    ]
 }

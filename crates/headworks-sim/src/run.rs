@@ -108,6 +108,8 @@ fn noun(kind: Kind) -> &'static str {
         Kind::Stream => "stream",
         Kind::Agents => "agents known",
         Kind::Attaching => "attaching",
+        Kind::Counts => "counts of",
+        Kind::Kept => "kept",
     }
 }
 

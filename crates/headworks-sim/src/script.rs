@@ -3,13 +3,15 @@
 //! `script/language.txt` explains the language to those who write scripts, and `headworks simulate --language` prints
 //! it. A line there is a field or a variant here.
 
+mod faults;
 mod parse;
+mod say;
 
 use std::time::Duration;
 
 use headworks_core::limits::LimitSet;
 
-pub use parse::{ScriptError, parse};
+pub use parse::{ScriptError, parse, parse_with_seed};
 
 /// A scenario, read and checked.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct Script {
     pub(crate) step: Duration,
     /// `zones 50 50` or `zones 4 x 250`: hosts in each zone. Hosts are numbered through, zone after zone.
     pub(crate) zones: Vec<usize>,
+    /// `zones 2 x 20 aggregators 2`: so many in each zone; each host chooses one of them.
+    pub(crate) aggregators: usize,
     /// `controllers 2`: each zone reports to all of them.
     pub(crate) controllers: usize,
     /// `limits:` and then lines with a blank before them, as in a limits file.
@@ -50,6 +54,8 @@ pub struct Script {
     pub(crate) length: Duration,
     /// `at TIME …` and `from TIME to TIME …`, in order of time.
     pub(crate) events: Vec<(Duration, Event)>,
+    /// Those of them that `random faults` drew.
+    pub(crate) drawn: Vec<(Duration, Event)>,
     /// `measure …`
     pub(crate) measures: Vec<Measure>,
     /// `chart LIMIT from TIME to TIME`
@@ -97,8 +103,32 @@ pub(crate) type Hosts = std::ops::Range<usize>;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Who {
     Hosts(Hosts),
+    /// All aggregators of the zone.
     Zone(usize),
+    /// `aggregator 1.0`: the first one of zone 1.
+    Aggregator {
+        zone: usize,
+        place: usize,
+    },
     Controller(usize),
+}
+
+/// What lies between nodes: `zone 1`, all that is between it and its parents; `zone 1 from controller 0`, only what is
+/// between it and this one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Link {
+    pub(crate) of: Who,
+    pub(crate) from: Option<Who>,
+}
+
+/// The ways of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Both,
+    /// From child to parent.
+    Up,
+    /// From parent to child.
+    Down,
 }
 
 /// Something that happens.
@@ -116,14 +146,16 @@ pub(crate) enum Event {
     Restore(Hosts),
     /// `weight hosts 0..5 2.5`: the part of the load that each has, against the parts of the others.
     Weight(Hosts, f64),
-    /// `pause zone 1 for 30s`: it stands still. Its streams stay open; the load that a host has is not served.
+    /// `pause zone 1 for 30s`: it stands still. The load that a host has is not served.
     Pause(Who, Duration),
     /// `cut zone 1`: nothing passes between it and its parents, and for a controller its children.
-    Cut(Who),
-    /// `heal zone 1`: messages pass again.
-    Heal(Who),
+    Cut(Link, Way),
+    /// `slow zone 1 by 100ms..300ms`: each message takes so much longer there.
+    Slow(Link, (Duration, Duration)),
+    /// `heal zone 1`: messages pass again, as fast as elsewhere.
+    Heal(Link),
     /// `clock hosts 0..5 -3600`: their clocks jump by so many seconds; nobody else's do.
-    Clock(Hosts, i64),
+    Clock(Who, i64),
     /// `delay 1s`
     Delay(Duration, Duration),
     /// `loss 10%`
@@ -171,6 +203,10 @@ pub(crate) enum Kind {
     Agents,
     /// Attempts to attach.
     Attaching,
+    /// What parents have counted, against what reached them.
+    Counts,
+    /// What nodes remember.
+    Kept,
 }
 
 /// A bound on one figure of a measure.
@@ -179,4 +215,15 @@ pub(crate) struct Expectation {
     pub(crate) figure: String,
     pub(crate) at_most: bool,
     pub(crate) bound: f64,
+}
+
+impl Script {
+    /// What `random faults` does by the seed, as lines that do the same in its place.
+    pub fn faults(&self) -> String {
+        self.drawn.iter().map(|(time, event)| say::line(*time, event, &self.streams)).collect()
+    }
+
+    pub(crate) fn measures(&self, kind: Kind) -> bool {
+        self.measures.iter().any(|measure| measure.kind == kind)
+    }
 }

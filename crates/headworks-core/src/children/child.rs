@@ -139,6 +139,18 @@ impl Child {
         Told { elapsed, offered, news, rises: units(news.units) > expected }
     }
 
+    /// What is known of its counts when it leaves; `None` if nothing is: another parent had heard of it, and no full report
+    /// came here. Taken for nothing counted, its whole life would count when it is back.
+    pub(super) fn counts_left(&self) -> Option<NumberMap<BucketNumber, Counts>> {
+        let mut counts = match &self.baseline {
+            Baseline::FirstReport if !self.greeted => return None,
+            Baseline::Remembered(counts) => counts.clone(),
+            Baseline::Zero | Baseline::FirstReport => NumberMap::default(),
+        };
+        counts.extend(self.held.iter().map(|(number, held)| (*number, held.counts)));
+        Some(counts)
+    }
+
     /// The number of its last report.
     pub fn heard(&self) -> u64 {
         self.sequence.unwrap_or_default()

@@ -31,10 +31,9 @@ pub(super) struct Departed {
 impl Departed {
     /// A child left. Without room for it, it is counted from its first report when it comes back.
     pub(super) fn remember(&mut self, child: &Child, now: Moment) {
-        let counts: NumberMap<_, _> =
-            child.held.iter().map(|(number, held)| (*number, held.counts)).collect();
         let name = (child.hello.node.clone(), child.hello.incarnation);
         self.take(&child.hello);
+        let Some(counts) = child.counts_left() else { return };
         if self.children.len() < MOST && self.counts + counts.len() <= MOST_COUNTS {
             self.counts += counts.len();
             self.children.insert(name, Left { at: now, counts });

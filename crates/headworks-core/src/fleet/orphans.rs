@@ -78,7 +78,19 @@ impl Orphans {
     /// What is still orphaned of a bucket, given what is heard of it and how long its agents hold their last ratio.
     pub(super) fn demand(&self, number: BucketNumber, heard: f64, hold: Duration, now: Moment) -> f64 {
         let held = self.0.iter().filter(|orphan| !orphan.is_over(hold, now));
-        held.filter_map(|orphan| orphan.demand.get(&number)).map(|lost| lost.left_of(heard)).sum()
+        let (mut found, mut left) = (0.0, 0.0);
+        for lost in held.filter_map(|orphan| orphan.demand.get(&number)) {
+            // What came back to one zone did not come back to another: two that died at once would each be taken for found.
+            let found_here = lost.found_in(heard - found);
+            found += found_here;
+            left += lost.own - found_here;
+        }
+        left
+    }
+
+    /// How many are remembered.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Forgets those whose agents have been found, or have opened.
@@ -94,8 +106,36 @@ impl Orphan {
 }
 
 impl Lost {
-    fn left_of(self, heard: f64) -> f64 {
-        let rise = (heard - self.elsewhere).max(0.0);
-        (self.own - rise).max(0.0)
+    /// What of it is heard again, given what is heard.
+    fn found_in(self, heard: f64) -> f64 {
+        (heard - self.elsewhere).clamp(0.0, self.own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUCKET: BucketNumber = BucketNumber(0);
+    const HOLD: Duration = Duration::from_secs(60);
+
+    /// What is counted in all, when so much of it is heard, of zones that offered 300 each and died; `elsewhere` is what was
+    /// heard when each of them did.
+    fn counted(elsewhere: [f64; 2], heard: f64) -> f64 {
+        let mut orphans = Orphans::default();
+        for (zone, elsewhere) in ["a", "b"].into_iter().zip(elsewhere) {
+            let demand = NumberMap::from_iter([(BUCKET, 300.0)]);
+            orphans.add(ChildId(0), zone, false, &demand, Moment::default(), |_| elsewhere);
+        }
+        heard + orphans.demand(BUCKET, heard, HOLD, Moment::default())
+    }
+
+    #[test]
+    fn what_comes_back_is_counted_once_whichever_zone_died_first() {
+        for elsewhere in [[0.0, 0.0], [300.0, 0.0]] {
+            for heard in [0.0, 100.0, 300.0, 500.0, 600.0] {
+                assert_eq!(counted(elsewhere, heard), 600.0, "{heard} heard, {elsewhere:?}");
+            }
+        }
     }
 }

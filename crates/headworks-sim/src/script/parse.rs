@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use headworks_core::limits::{self, LimitSet};
 
+use super::faults::{self, Random};
 use super::{Arrivals, Event, Measure, Retries, Script, Span, Stream, Who};
 use words::{
-    amount, count, duration, durations, expectations, hosts, jump, number, percent, some_time, span, stream,
-    who,
+    amount, count, duration, durations, expectations, hosts, jump, link, link_and_way, number, percent,
+    some_time, span, stream, who,
 };
 
 /// What is wrong with a script, and where.
@@ -34,17 +35,29 @@ type Line = usize;
 /// # Errors
 /// At the first line that makes no sense.
 pub fn parse(text: &str) -> Result<Script, ScriptError> {
+    parse_with_seed(text, None)
+}
+
+/// Reads a script, and takes another seed than the one written in it, if one is given.
+///
+/// # Errors
+/// At the first line that makes no sense.
+pub fn parse_with_seed(text: &str, seed: Option<u64>) -> Result<Script, ScriptError> {
     let mut reader = Reader::default();
     for line in text.lines() {
         reader.at += 1;
         reader.line(line).map_err(|message| ScriptError { line: reader.at, message })?;
     }
+    reader.script.seed = seed.unwrap_or(reader.script.seed);
     reader.finish().map_err(|(line, message)| ScriptError { line, message })
 }
 
 /// Hosts of a script that a machine can hold.
 const MOST_HOSTS: usize = 1_000_000;
 const MOST_CONTROLLERS: usize = 16;
+const MOST_AGGREGATORS: usize = 16;
+/// Random faults at once: more would leave little of a fleet to look at.
+const MOST_FAULTS: usize = 100;
 /// Steps of a script, so that a slip of the pen does not run for days.
 const MOST_STEPS: u128 = 20_000_000;
 /// Events of a script, for the same reason.
@@ -59,6 +72,7 @@ struct Reader {
     /// The lines of what has to be checked against the whole script.
     measured_at: Vec<Line>,
     happens_at: Vec<Line>,
+    random: Vec<(Line, Random)>,
     chart_at: Line,
     run_at: Option<Line>,
 }
@@ -78,6 +92,7 @@ impl Default for Script {
             seed: 1,
             step: Duration::from_millis(10),
             zones: Vec::new(),
+            aggregators: 1,
             controllers: 1,
             limits: LimitSet::default(),
             streams: Vec::new(),
@@ -92,6 +107,7 @@ impl Default for Script {
             hold: Duration::from_secs(60),
             length: Duration::ZERO,
             events: Vec::new(),
+            drawn: Vec::new(),
             measures: Vec::new(),
             chart: None,
         }
@@ -193,6 +209,10 @@ impl Reader {
     }
 
     fn zones(&mut self, words: &[&str]) -> Parsed<()> {
+        let (words, aggregators) = match words {
+            [words @ .., "aggregators", n] => (words, count(n, MOST_AGGREGATORS)?),
+            words => (words, 1),
+        };
         let zones = match words {
             [zones, "x", hosts] => vec![count(hosts, MOST_HOSTS)?; count(zones, MOST_HOSTS)?],
             hosts => hosts.iter().map(|hosts| count(hosts, MOST_HOSTS)).collect::<Parsed<_>>()?,
@@ -203,7 +223,7 @@ impl Reader {
                 "{hosts} hosts: write `zones 50 50` for two zones of 50, at most {MOST_HOSTS} in all"
             ));
         }
-        self.script.zones = zones;
+        (self.script.zones, self.script.aggregators) = (zones, aggregators);
         Ok(())
     }
 
@@ -236,9 +256,10 @@ impl Reader {
             ["restore", "hosts", range] => Event::Restore(hosts(range)?),
             ["weight", "hosts", range, weight] => Event::Weight(hosts(range)?, amount(weight, 0.0)?),
             ["pause", who @ .., "for", time] => Event::Pause(self::who(who)?, duration(time)?),
-            ["cut", who @ ..] => Event::Cut(self::who(who)?),
-            ["heal", who @ ..] => Event::Heal(self::who(who)?),
-            ["clock", "hosts", range, seconds] => Event::Clock(hosts(range)?, jump(seconds)?),
+            ["cut", link @ ..] => link_and_way(link).map(|(link, way)| Event::Cut(link, way))?,
+            ["slow", link @ .., "by", delay] => Event::Slow(self::link(link)?, durations(delay)?),
+            ["heal", link @ ..] => Event::Heal(self::link(link)?),
+            ["clock", who @ .., seconds] => Event::Clock(self::who(who)?, jump(seconds)?),
             ["delay", delay] => durations(delay).map(|(least, most)| Event::Delay(least, most))?,
             ["loss", part] => Event::Loss(percent(part)?),
             ["repeat", part] => Event::Repeat(percent(part)?),
@@ -270,8 +291,21 @@ impl Reader {
             }
             ["batch", size, "every", period] => self.batches(span, amount(size, 0.0)?, duration(period)?),
             ["clock", "hosts", range, one, "and", other, "every", period] => {
-                let (range, steps) = (hosts(range)?, [jump(one)?, jump(other)?]);
-                self.repeat(span, duration(period)?, |i| Event::Clock(range.clone(), steps[i % 2]))
+                let (who, steps) = (Who::Hosts(hosts(range)?), [jump(one)?, jump(other)?]);
+                self.repeat(span, duration(period)?, |i| Event::Clock(who.clone(), steps[i % 2]))
+            }
+            ["random", "faults", "every", every, "at", "most", n] => {
+                let (every, at_most) = (durations(every)?, count(n, MOST_FAULTS)?);
+                self.random.push((self.at, Random { span, every, at_most }));
+                Ok(())
+            }
+            ["restart", "hosts", range, "for", down, "every", period] => {
+                let (range, down, period) = (hosts(range)?, duration(down)?, duration(period)?);
+                self.one_by_one(span, range.map(|host| Who::Hosts(host..host + 1)).collect(), down, period)
+            }
+            ["restart", "aggregators", "for", down, "every", period] => {
+                let (down, period) = (duration(down)?, duration(period)?);
+                self.one_by_one(span, faults::aggregators(&self.script), down, period)
             }
             _ => Err(format!("`{}` is nothing that goes on for a while: {HINT}", words.join(" "))),
         }
@@ -295,6 +329,20 @@ impl Reader {
         self.repeat(span, period, |_| Event::Kill(Who::Controller(which)))?;
         let later = Span { from: span.from + down, to: span.to };
         self.repeat(later, period, |_| Event::Start(Who::Controller(which)))
+    }
+
+    /// One after the other is killed and comes back, as in a release.
+    fn one_by_one(&mut self, span: Span, nodes: Vec<Who>, down: Duration, period: Duration) -> Parsed<()> {
+        let mut time = span.from;
+        for node in nodes {
+            if time + down > span.to {
+                return Err("the time is too short for all of them: write a later end".to_owned());
+            }
+            self.happens(time, Event::Kill(node.clone()))?;
+            self.happens(time + down, Event::Start(node))?;
+            time += period;
+        }
+        Ok(())
     }
 
     /// All of a batch comes in one step.
@@ -370,6 +418,12 @@ impl Reader {
         };
         if script.length.as_nanos() / script.step.as_nanos().max(1) > MOST_STEPS {
             return Err((run_at, "the run is too long for its step: write a longer `step`".to_owned()));
+        }
+        for (line, random) in &self.random {
+            let drawn = faults::draw(script, random).map_err(|message| (*line, message))?;
+            self.happens_at.extend(drawn.iter().map(|_| line));
+            script.drawn.extend(drawn.iter().cloned());
+            script.events.extend(drawn);
         }
         check::all(&script.events, &self.happens_at, |event| check::event(script, event))?;
         check::all(&script.measures, &self.measured_at, |measure| check::measure(script, measure))?;

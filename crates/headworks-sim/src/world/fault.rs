@@ -1,13 +1,11 @@
-//! What happens to nodes: they attach, die, come back, stand still, lose each other.
+//! What happens to nodes: they die, come back, stand still, lose each other.
 
+use std::ops::Range;
 use std::time::Duration;
 
-use headworks_core::node::Node;
-
 use super::World;
-use super::links::Uplink;
-use super::parents::Downlink;
-use crate::script::{Event, Who};
+use super::links::Wire;
+use crate::script::{Event, Link, Who};
 
 impl World {
     pub(super) fn happen(&mut self, event: Event) {
@@ -20,13 +18,14 @@ impl World {
             Event::Weight(hosts, weight) => {
                 self.hosts[hosts].iter_mut().for_each(|host| host.part.weight = weight);
             }
-            Event::Pause(who, time) => self.pause(who, self.now + time),
-            Event::Cut(who) => self.cut(who, Some(self.now)),
-            Event::Heal(who) => self.cut(who, None),
-            Event::Clock(hosts, seconds) => {
-                let nanos = seconds.saturating_mul(1_000_000_000);
-                self.hosts[hosts].iter_mut().for_each(|host| host.clock += nanos);
+            Event::Pause(who, time) => self.pause(&who, time),
+            Event::Cut(link, way) => {
+                let now = self.now;
+                self.each_wire(&link, |wire| wire.cut(way, now));
             }
+            Event::Slow(link, by) => self.each_wire(&link, |wire| wire.slow(by)),
+            Event::Heal(link) => self.heal(&link),
+            Event::Clock(who, seconds) => self.jump(&who, seconds),
             Event::Delay(least, most) => self.links.delay = (least, most),
             Event::Loss(part) => self.links.loss = part,
             Event::Repeat(part) => self.links.repeats = part,
@@ -36,30 +35,41 @@ impl World {
     }
 
     /// Load goes to those who are there to take it.
-    fn weigh(&mut self) {
+    pub(super) fn weigh(&mut self) {
         let takers = self.hosts.iter().filter(|host| host.agent.is_some() && !host.part.drained);
         self.load.weights = takers.map(|host| host.part.weight).sum();
+    }
+
+    /// The aggregators that are meant.
+    fn sites_of(&self, who: &Who) -> Range<usize> {
+        let all = self.script.aggregators;
+        match who {
+            Who::Zone(zone) => zone * all..(zone + 1) * all,
+            Who::Aggregator { zone, place } => zone * all + place..zone * all + place + 1,
+            Who::Hosts(_) | Who::Controller(_) => 0..0,
+        }
     }
 
     fn kill(&mut self, who: Who) {
         match who {
             Who::Hosts(hosts) => hosts.for_each(|host| self.kill_host(host)),
-            Who::Zone(zone) => {
-                self.sites[zone].zone = None;
-                for controller in 0..self.controllers.len() {
-                    self.part_site(zone, controller);
-                }
-                for downlink in std::mem::take(&mut self.sites[zone].children) {
-                    self.lose_parent(downlink.place);
-                }
+            Who::Zone(_) | Who::Aggregator { .. } => {
+                self.sites_of(&who).for_each(|site| self.kill_site(site));
             }
             Who::Controller(controller) => {
+                self.close_controller(controller);
                 self.controllers[controller].fleet = None;
                 for site in 0..self.sites.len() {
                     self.part_site(site, controller);
                 }
             }
         }
+    }
+
+    fn kill_site(&mut self, site: usize) {
+        self.close_site(site);
+        self.sites[site].zone = None;
+        self.part_all_of_site(site);
     }
 
     fn kill_host(&mut self, index: usize) {
@@ -70,17 +80,38 @@ impl World {
     fn start(&mut self, who: Who) {
         match who {
             Who::Hosts(hosts) => hosts.for_each(|host| self.start_host(host)),
-            Who::Zone(zone) => self.sites[zone] = self.new_site(zone),
-            Who::Controller(controller) => self.controllers[controller] = self.new_controller(controller),
+            Who::Zone(_) | Who::Aggregator { .. } => {
+                self.sites_of(&who).for_each(|site| self.start_site(site));
+            }
+            Who::Controller(controller) => {
+                // One that lives is not started twice: it would leave streams without an end.
+                if self.controllers[controller].fleet.is_none() {
+                    self.controllers[controller] = self.new_controller(controller);
+                }
+            }
+        }
+    }
+
+    /// What lies between it and its parents stays as it is.
+    fn start_site(&mut self, index: usize) {
+        if self.sites[index].zone.is_none() {
+            let wires = std::mem::take(&mut self.sites[index].wires);
+            self.sites[index] = self.new_site(index, self.sites[index].of);
+            self.sites[index].wires = wires;
         }
     }
 
     /// A new life, and a new name: whoever comes up is not who went down.
     fn start_host(&mut self, index: usize) {
+        if self.hosts[index].agent.is_some() {
+            self.kill_host(index);
+        }
         let zone = self.hosts[index].zone;
         let weight = self.hosts[index].part.weight;
+        let wires = std::mem::take(&mut self.hosts[index].wires);
         self.hosts[index] = self.new_host(index, zone);
         self.hosts[index].part.weight = weight;
+        self.hosts[index].wires = wires;
     }
 
     fn replace_a_host(&mut self) {
@@ -90,136 +121,65 @@ impl World {
         self.start_host(index);
     }
 
-    fn pause(&mut self, who: Who, until: Duration) {
-        match who {
-            Who::Hosts(hosts) => self.hosts[hosts].iter_mut().for_each(|host| host.paused_until = until),
-            Who::Zone(zone) => self.sites[zone].rounds.paused_until = until,
-            Who::Controller(controller) => self.controllers[controller].rounds.paused_until = until,
-        }
-    }
-
-    /// Cuts what lies between a node and its parents; for a controller, its children.
-    fn cut(&mut self, who: Who, since: Option<Duration>) {
+    fn pause(&mut self, who: &Who, time: Duration) {
+        let now = self.now;
         match who {
             Who::Hosts(hosts) => {
-                self.hosts[hosts].iter_mut().for_each(|host| host.uplink.cut_since = since);
+                self.hosts[hosts.clone()].iter_mut().for_each(|host| host.pause.extend(now, time));
             }
-            Who::Zone(zone) => {
-                self.sites[zone].uplinks.iter_mut().for_each(|uplink| uplink.cut_since = since);
+            Who::Controller(controller) => self.controllers[*controller].rounds.pause.extend(now, time),
+            Who::Zone(_) | Who::Aggregator { .. } => {
+                let sites = self.sites_of(who);
+                self.sites[sites].iter_mut().for_each(|site| site.rounds.pause.extend(now, time));
+            }
+        }
+    }
+
+    fn jump(&mut self, who: &Who, seconds: i64) {
+        match who {
+            Who::Hosts(hosts) => {
+                let nanos = seconds.saturating_mul(1_000_000_000);
+                self.hosts[hosts.clone()].iter_mut().for_each(|host| host.clock += nanos);
+            }
+            Who::Controller(controller) => self.controllers[*controller].rounds.jump(seconds),
+            Who::Zone(_) | Who::Aggregator { .. } => {
+                let sites = self.sites_of(who);
+                self.sites[sites].iter_mut().for_each(|site| site.rounds.jump(seconds));
+            }
+        }
+    }
+
+    fn heal(&mut self, link: &Link) {
+        let mut waiting = Vec::new();
+        self.each_wire(link, |wire| waiting.append(&mut wire.heal()));
+        waiting.into_iter().for_each(|parcel| self.send(parcel));
+    }
+
+    /// All that lies between a node and its parents, or one of them; for a controller, its children.
+    fn each_wire(&mut self, link: &Link, mut change: impl FnMut(&mut Wire)) {
+        let parents = link.from.as_ref();
+        let (all, sites) = (self.script.aggregators, parents.map(|parent| self.sites_of(parent)));
+        match &link.of {
+            Who::Hosts(hosts) => {
+                for host in &mut self.hosts[hosts.clone()] {
+                    let meant = |place: &usize| {
+                        sites.as_ref().is_none_or(|sites| sites.contains(&(host.zone * all + place)))
+                    };
+                    (0..all).filter(meant).for_each(|place| change(&mut host.wires[place]));
+                }
+            }
+            Who::Zone(_) | Who::Aggregator { .. } => {
+                let sites = self.sites_of(&link.of);
+                let meant =
+                    |controller: &usize| parents.is_none_or(|parent| *parent == Who::Controller(*controller));
+                for site in &mut self.sites[sites] {
+                    let wires = site.wires.iter_mut().enumerate();
+                    wires.filter(|(controller, _)| meant(controller)).for_each(|(_, wire)| change(wire));
+                }
             }
             Who::Controller(controller) => {
-                self.sites.iter_mut().for_each(|site| site.uplinks[controller].cut_since = since);
+                self.sites.iter_mut().for_each(|site| change(&mut site.wires[*controller]));
             }
         }
-    }
-
-    /// The stream of a host ends, at both ends.
-    fn part_host(&mut self, index: usize) {
-        let host = &mut self.hosts[index];
-        let site = &mut self.sites[host.zone];
-        if let Some((stream, child)) = host.uplink.attached {
-            site.children.retain(|downlink| downlink.stream != stream);
-            if let Some(zone) = &mut site.zone {
-                zone.detach(child, site.rounds.time(self.now));
-                site.rounds.dirty = true;
-            }
-        }
-        self.lose_parent(index);
-    }
-
-    fn lose_parent(&mut self, index: usize) {
-        let host = &mut self.hosts[index];
-        host.uplink.attached = None;
-        host.uplink.retry_at = self.now + host.backoff.next(self.chance.unit());
-        if let Some(agent) = &mut host.agent {
-            agent.detached();
-        }
-    }
-
-    fn part_site(&mut self, index: usize, controller: usize) {
-        let site = &mut self.sites[index];
-        let parent = &mut self.controllers[controller];
-        let Some((stream, child)) = site.uplinks[controller].attached.take() else { return };
-        site.uplinks[controller].retry_at = self.now + site.backoff.next(self.chance.unit());
-        if let Some(zone) = &mut site.zone {
-            zone.parent_detached(controller);
-        }
-        parent.children.retain(|downlink| downlink.stream != stream);
-        if let Some(fleet) = &mut parent.fleet {
-            fleet.detach(child, parent.rounds.time(self.now));
-            parent.rounds.dirty = true;
-        }
-    }
-
-    /// Keepalives find links that have carried nothing for too long.
-    pub(super) fn notice_broken_links(&mut self) {
-        for index in 0..self.hosts.len() {
-            if self.hosts[index].uplink.is_found_broken(self.now) {
-                self.part_host(index);
-            }
-        }
-        for site in 0..self.sites.len() {
-            for controller in 0..self.controllers.len() {
-                if self.sites[site].uplinks[controller].is_found_broken(self.now) {
-                    self.part_site(site, controller);
-                }
-            }
-        }
-    }
-
-    /// Those without a parent try to find it.
-    pub(super) fn attach(&mut self) {
-        if self.load.weights <= 0.0 {
-            self.weigh();
-        }
-        for site in 0..self.sites.len() {
-            for controller in 0..self.controllers.len() {
-                if self.sites[site].zone.is_some()
-                    && self.sites[site].uplinks[controller].may_attach(self.now)
-                {
-                    self.attach_site(site, controller);
-                }
-            }
-        }
-        for host in 0..self.hosts.len() {
-            if self.hosts[host].agent.is_some() && self.hosts[host].uplink.may_attach(self.now) {
-                self.attach_host(host);
-            }
-        }
-    }
-
-    fn attach_site(&mut self, index: usize, controller: usize) {
-        let site = &mut self.sites[index];
-        let parent = &mut self.controllers[controller];
-        let carries = site.uplinks[controller].carries();
-        let (Some(zone), Some(fleet), true) = (&mut site.zone, &mut parent.fleet, carries) else {
-            site.uplinks[controller].retry_at = self.now + site.backoff.next(self.chance.unit());
-            return;
-        };
-        let stream = self.links.new_stream();
-        let child = fleet.attach(zone.hello(controller), parent.rounds.time(self.now)).child;
-        zone.parent_attached(controller);
-        parent.children.push(Downlink { place: index, stream, child });
-        parent.rounds.dirty = true;
-        site.uplinks[controller] = Uplink { attached: Some((stream, child)), ..site.uplinks[controller] };
-        site.backoff = headworks_core::backoff::Backoff::default();
-    }
-
-    fn attach_host(&mut self, index: usize) {
-        let host = &mut self.hosts[index];
-        let site = &mut self.sites[host.zone];
-        self.log.attempted();
-        let carries = host.uplink.carries();
-        let (Some(agent), Some(zone), true) = (&mut host.agent, &mut site.zone, carries) else {
-            host.uplink.retry_at = self.now + host.backoff.next(self.chance.unit());
-            return;
-        };
-        let stream = self.links.new_stream();
-        let child = zone.attach(agent.hello(), site.rounds.time(self.now)).child;
-        agent.attached(format!("aggregator-{}", host.zone));
-        site.children.push(Downlink { place: index, stream, child });
-        site.rounds.dirty = true;
-        host.uplink = Uplink { attached: Some((stream, child)), ..host.uplink };
-        host.backoff = headworks_core::backoff::Backoff::default();
     }
 }

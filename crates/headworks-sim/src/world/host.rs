@@ -11,10 +11,11 @@ use headworks_core::decision::{Draw, Threshold};
 use headworks_core::guard::Allowance;
 use headworks_core::limits::{LimitSet, Mode};
 use headworks_core::matching::Encounter;
-use headworks_core::message::{BucketNumber, Plan};
+use headworks_core::message::{BucketNumber, Incarnation, Plan};
 use headworks_core::units::Moment;
 
-use super::links::{Parcel, Stream, Uplink};
+use super::choice::Choice;
+use super::links::{Parcel, Pause, Stream, Uplink, Wire};
 use super::load::Part;
 use super::{BEAT, World};
 use crate::chance::{Chance, round};
@@ -24,11 +25,18 @@ use crate::log::Cell;
 pub(super) struct Host {
     /// `None` while it is dead.
     pub(super) agent: Option<Agent>,
+    /// Tells its lives apart.
+    pub(super) life: Incarnation,
+    /// The aggregator that it is attached to, or tries.
+    pub(super) site: usize,
     pub(super) zone: usize,
     pub(super) part: Part,
     pub(super) uplink: Uplink,
+    /// To each aggregator of its zone.
+    pub(super) wires: Vec<Wire>,
+    pub(super) choice: Choice,
     pub(super) backoff: Backoff,
-    pub(super) paused_until: Duration,
+    pub(super) pause: Pause,
     /// Its own clock is this far ahead, in nanoseconds of an origin far from zero.
     pub(super) clock: i64,
     beat_at: Duration,
@@ -68,8 +76,13 @@ impl Host {
         Moment::after(Duration::from_nanos(nanos.saturating_add(ORIGIN).unsigned_abs()))
     }
 
+    /// What its limiter has counted, by bucket.
+    pub(super) fn counted(&self) -> impl Iterator<Item = (&BucketKey, u64)> {
+        self.buckets.iter().map(|bucket| (&*bucket.key, bucket.counts.offered))
+    }
+
     fn is_up(&self, now: Duration) -> bool {
-        self.agent.is_some() && now >= self.paused_until
+        self.agent.is_some() && !self.pause.is_on(now)
     }
 
     /// Finds out which buckets the requests of each stream meet.
@@ -160,11 +173,15 @@ impl World {
         let part = self.load.part(place, &mut chance);
         let mut host = Host {
             agent: None,
+            life: identity.incarnation,
+            site: zone * self.script.aggregators,
             zone,
             part,
             uplink: Uplink { retry_at: self.now, ..Uplink::default() },
+            wires: (0..self.script.aggregators).map(|_| Wire::default()).collect(),
+            choice: Choice::of(identity.incarnation, self.script.aggregators),
             backoff: Backoff::default(),
-            paused_until: Duration::ZERO,
+            pause: Pause::default(),
             clock: 0,
             beat_at: self.now + BEAT.mul_f64(chance.unit()),
             woken: false,
@@ -173,6 +190,7 @@ impl World {
             paths: vec![Vec::new(); self.script.streams.len()],
             chance,
         };
+        host.site += host.choice.place();
         host.agent = Some(Agent::new(identity, self.script.hold, host.time(self.now)));
         host
     }
@@ -243,9 +261,7 @@ impl World {
         }
         if let (Some((stream, _)), Some(report)) = (host.uplink.attached, agent.report(time)) {
             self.log.reported(index, report.full);
-            if host.uplink.carries() {
-                self.links.send(self.now, Parcel::HostReport { host: index, stream, report });
-            }
+            self.send(Parcel::HostReport { host: index, stream, report });
         }
         self.put_in_force(index);
     }
@@ -264,10 +280,6 @@ impl World {
     pub(super) fn host_plan(&mut self, index: usize, stream: Stream, plan: Plan) {
         let host = &mut self.hosts[index];
         if host.uplink.attached.is_none_or(|(current, _)| current != stream) {
-            return;
-        }
-        if self.now < host.paused_until {
-            self.links.defer(host.paused_until, Parcel::HostPlan { host: index, stream, plan });
             return;
         }
         let time = host.time(self.now);

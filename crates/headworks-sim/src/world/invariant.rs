@@ -1,32 +1,27 @@
-//! What holds for a controller after each of its ticks, whatever the scenario does to the fleet.
+//! What holds for a parent after each of its ticks, whatever the scenario does to the fleet.
 
 use std::time::Duration;
 
 use headworks_core::bucket::BucketKey;
-use headworks_core::children::{Bucket, Held};
-use headworks_core::fleet::Fleet;
+use headworks_core::children::{Bucket, Children, Held};
 use headworks_core::invariant::{headroom_is_sound, shares_add_up};
 use headworks_core::message::BucketNumber;
-use headworks_core::node::Node;
 
 /// Stops the run at the first invariant that does not hold: the core is wrong then, and so is every figure.
-pub(super) fn hold_for(fleet: &Fleet, now: Duration) {
-    for (number, key, bucket) in fleet.children().buckets().iter() {
-        if let Some(fault) = fault(fleet, number, bucket) {
+pub(super) fn hold_for(children: &Children, now: Duration) {
+    for (number, key, bucket) in children.buckets().iter() {
+        if let Some(fault) = fault(children, number, bucket) {
             stop(key, now, &fault);
         }
     }
 }
 
-fn fault(fleet: &Fleet, number: BucketNumber, bucket: &Bucket) -> Option<String> {
+fn fault(children: &Children, number: BucketNumber, bucket: &Bucket) -> Option<String> {
     let headroom = bucket.headroom?;
     if !headroom_is_sound(headroom) {
         return Some(format!("a headroom of {headroom:?}"));
     }
-    let demands = || {
-        let children = fleet.children().iter();
-        children.filter_map(|(_, child)| child.holds(number)).map(Held::demand)
-    };
+    let demands = || children.iter().filter_map(|(_, child)| child.holds(number)).map(Held::demand);
     // The sum is kept as reports come. The law goes by the sum, and children admit by their own part of it.
     let whole = bucket.demand * headroom.value();
     (!shares_add_up(whole, demands(), headroom)).then(|| {
@@ -46,8 +41,10 @@ mod tests {
     use std::sync::Arc;
 
     use headworks_core::agent::Identity;
+    use headworks_core::fleet::Fleet;
     use headworks_core::limits::parse;
     use headworks_core::message::Incarnation;
+    use headworks_core::node::Node as _;
     use headworks_core::units::{Headroom, Moment};
 
     use super::*;
@@ -68,7 +65,10 @@ mod tests {
             (bucket.demand, bucket.headroom) = (demand, Some(Headroom::of(100.0, 200.0)));
             bucket
         };
-        assert_eq!(fault(&fleet, number, &of(0.0)), None);
-        assert!(fault(&fleet, number, &of(5.0)).is_some_and(|fault| fault.contains("children offer 0/s")));
+        assert_eq!(fault(fleet.children(), number, &of(0.0)), None);
+        assert!(
+            fault(fleet.children(), number, &of(5.0))
+                .is_some_and(|fault| fault.contains("children offer 0/s"))
+        );
     }
 }

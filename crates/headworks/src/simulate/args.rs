@@ -26,6 +26,13 @@ pub(crate) struct SimulateArgs {
     /// Print the scripts instead of running them, as a start for your own
     #[arg(long)]
     pub(super) show: bool,
+    /// Print what `random faults` does by the seed, instead of running it: the lines do the same in its place, and can be
+    /// left out one by one until what is wrong is plain to see
+    #[arg(long, conflicts_with = "show")]
+    pub(super) show_faults: bool,
+    /// Take this seed instead of the scenario's
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
     /// Explain the language of scripts
     #[arg(long)]
     pub(super) language: bool,
@@ -36,4 +43,5 @@ Examples:
   headworks simulate                                  lists the scenarios
   headworks simulate surge-200-hosts --svg surge.svg  a step to 15 times the limit
   headworks simulate --show surge-zipf > mine.sim     a script to change
-  headworks simulate mine.sim";
+  headworks simulate mine.sim
+  headworks simulate chaos-short --seed 7 --show-faults";

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::{env, fs};
 
-use headworks_sim::{LANGUAGE, Outcome, Script, catalogue, parse};
+use headworks_sim::{LANGUAGE, Outcome, Script, catalogue, parse_with_seed};
 
 pub(crate) use args::SimulateArgs;
 
@@ -40,7 +40,12 @@ fn run_here(args: &SimulateArgs) -> Result<ExitCode, Failure> {
             say(&text);
             continue;
         }
-        let script = parse(&text).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+        let script =
+            parse_with_seed(&text, args.seed).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+        if args.show_faults {
+            say(&script.faults());
+            continue;
+        }
         as_expected &= simulate(name, script, args)?;
     }
     Ok(if as_expected { ExitCode::SUCCESS } else { ExitCode::FAILURE })

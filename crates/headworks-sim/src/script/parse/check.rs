@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Line, Parsed};
-use crate::script::{Event, Hosts, Kind, Measure, Script, Who};
+use crate::script::{Event, Hosts, Kind, Link, Measure, Script, Who};
 
 /// Whether it happens within the run, and to nodes that are there.
 pub(super) fn event(script: &Script, (time, event): &(Duration, Event)) -> Parsed<()> {
@@ -11,10 +11,11 @@ pub(super) fn event(script: &Script, (time, event): &(Duration, Event)) -> Parse
         return Err(format!("the run is over before {time:?}: write a longer `run`"));
     }
     match event {
-        Event::Kill(node) | Event::Start(node) | Event::Cut(node) | Event::Heal(node) => who(script, node),
-        Event::Pause(node, _) => who(script, node),
-        Event::Drain(range) | Event::Restore(range) => hosts(script, range),
-        Event::Weight(range, _) | Event::Clock(range, _) => hosts(script, range),
+        Event::Kill(node) | Event::Start(node) | Event::Pause(node, _) | Event::Clock(node, _) => {
+            who(script, node)
+        }
+        Event::Cut(between, _) | Event::Slow(between, _) | Event::Heal(between) => link(script, between),
+        Event::Drain(range) | Event::Restore(range) | Event::Weight(range, _) => hosts(script, range),
         Event::Offer { .. } | Event::Delay(..) | Event::Loss(_) | Event::Repeat(_) | Event::Replace => Ok(()),
     }
 }
@@ -23,7 +24,32 @@ fn who(script: &Script, who: &Who) -> Parsed<()> {
     match who {
         Who::Hosts(range) => hosts(script, range),
         Who::Zone(zone) => among("zone", *zone, script.zones.len()),
+        Who::Aggregator { zone, place } => {
+            among("zone", *zone, script.zones.len())?;
+            if *place < script.aggregators {
+                return Ok(());
+            }
+            Err(format!(
+                "there is no aggregator {zone}.{place}: write `zones 2 x 20 aggregators {}`",
+                place + 1
+            ))
+        }
         Who::Controller(controller) => among("controller", *controller, script.controllers),
+    }
+}
+
+/// Whether its ends are there, and one is above the other.
+fn link(script: &Script, link: &Link) -> Parsed<()> {
+    who(script, &link.of)?;
+    let Some(parent) = &link.from else { return Ok(()) };
+    who(script, parent)?;
+    match (&link.of, parent) {
+        (Who::Hosts(_), Who::Zone(_) | Who::Aggregator { .. })
+        | (Who::Zone(_) | Who::Aggregator { .. }, Who::Controller(_)) => Ok(()),
+        _ => Err(
+            "nothing lies between these: write a child `from` its parent, as in `zone 1 from controller 0`"
+                .to_owned(),
+        ),
     }
 }
 
@@ -44,12 +70,15 @@ fn hosts(script: &Script, range: &Hosts) -> Parsed<()> {
 
 pub(super) fn measure(script: &Script, measure: &Measure) -> Parsed<()> {
     match measure.kind {
-        Kind::Reports | Kind::Agents | Kind::Attaching => nothing_named(&measure.name)?,
+        Kind::Reports | Kind::Agents | Kind::Attaching | Kind::Kept => nothing_named(&measure.name)?,
         Kind::Stream => stream(script, &measure.name)?,
         _ => limit(script, &measure.name)?,
     }
     if let Some(range) = &measure.hosts {
         hosts(script, range)?;
+    }
+    if measure.kind == Kind::Counts && (!measure.span.from.is_zero() || measure.span.to != script.length) {
+        return Err(format!("counts are of the whole run: write from 0s to {:?}", script.length));
     }
     within(script, measure.span.to)
 }

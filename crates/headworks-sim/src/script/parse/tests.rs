@@ -1,5 +1,5 @@
 use super::*;
-use crate::script::Expectation;
+use crate::script::{Expectation, Link, Way};
 
 /// Line 7 is the one that tests put something in.
 const AROUND: &str =
@@ -7,6 +7,13 @@ const AROUND: &str =
 
 fn error(line: &str) -> ScriptError {
     parse(&format!("{AROUND}{line}\n# the end\n")).expect_err(line)
+}
+
+fn is_told((line, message): &(&str, &str)) {
+    let error = error(line);
+    assert_eq!(error.line, 7, "{line}: {error}");
+    assert!(error.message.contains(message), "{line}: {error}");
+    assert!(error.to_string().starts_with("line 7: "), "{error}");
 }
 
 #[test]
@@ -36,7 +43,7 @@ fn bad_lines_are_told_with_their_number_and_with_what_to_write() {
         ("at 1s offer many", "`many` is no number that fits here"),
         ("at 1s offer NaN", "write one of at least 0"),
         ("at 1s offer b 5", "no stream b: write `stream b key=value` before"),
-        ("at 1s kill everybody", "write `hosts 0..5`, `zone 1` or `controller 0`"),
+        ("at 1s kill everybody", "write `hosts 0..5`, `zone 1`, `aggregator 1.0` or `controller 0`"),
         ("at 1s kill hosts 5", "`5` is no range: write 0..5"),
         ("at 1s drain hosts 5..3", "the first five are 0..5"),
         ("at 1s restore hosts 5..11", "all of them are 0..10"),
@@ -66,12 +73,25 @@ fn bad_lines_are_told_with_their_number_and_with_what_to_write() {
         ("chart api from 1s to 61s", "end sooner"),
         ("  - {name: other, rate: 10/fortnight}", "in the limits: 7:25: limits[1].rate:"),
     ];
-    for (line, message) in bad {
-        let error = error(line);
-        assert_eq!(error.line, 7, "{line}: {error}");
-        assert!(error.message.contains(message), "{line}: {error}");
-        assert!(error.to_string().starts_with("line 7: "), "{error}");
-    }
+    bad.iter().for_each(is_told);
+}
+
+#[test]
+fn bad_lines_about_many_parents_and_drawn_faults_are_told_too() {
+    let bad = [
+        ("at 1s kill aggregator 0", "the first one of zone 1 is 1.0"),
+        ("at 1s kill aggregator 0.1", "write `zones 2 x 20 aggregators 2`"),
+        ("at 1s kill aggregator 2.0", "the last one is zone 1"),
+        ("at 1s cut controller 0 from zone 1", "write a child `from` its parent"),
+        ("at 1s cut hosts 0..1 from controller 0", "write a child `from` its parent"),
+        ("zones 2 x 5 aggregators 0", "write one from 1 to 16"),
+        ("from 1s to 2s random faults every 1s at most 0", "write one from 1 to 100"),
+        ("from 1s to 2s random faults every 0s at most 1", "write `every 2s..20s`"),
+        ("from 1s to 2s restart hosts 0..9 for 1s every 1s", "write a later end"),
+        ("measure counts api from 1s to 2s", "write from 0s to 60s"),
+        ("measure kept api from 1s to 2s", "leave `api` out"),
+    ];
+    bad.iter().for_each(is_told);
 }
 
 #[test]
@@ -172,6 +192,10 @@ fn a_full_script_is_read_as_it_is_written() {
     assert_eq!(script.chart, Some(("api".to_owned(), Span { from: seconds(10), to: seconds(20) })));
 }
 
+fn all_of_zone_0() -> Link {
+    Link { of: Who::Zone(0), from: None }
+}
+
 #[test]
 fn what_happens_is_in_order_of_time() {
     let script = parse(FULL).unwrap();
@@ -185,9 +209,9 @@ fn what_happens_is_in_order_of_time() {
         (6, Event::Restore(2..4)),
         (7, Event::Weight(0..7, 2.5)),
         (8, Event::Pause(Who::Controller(1), seconds(60))),
-        (9, Event::Cut(Who::Zone(0))),
-        (10, Event::Heal(Who::Zone(0))),
-        (11, Event::Clock(0..1, -60)),
+        (9, Event::Cut(all_of_zone_0(), Way::Both)),
+        (10, Event::Heal(all_of_zone_0())),
+        (11, Event::Clock(Who::Hosts(0..1), -60)),
         (12, Event::Delay(seconds(1), seconds(1))),
         (13, Event::Loss(0.0)),
         (14, Event::Repeat(1.0)),
@@ -206,7 +230,7 @@ fn what_happens_is_in_order_of_time() {
     assert_eq!(between(29, 34), restarts.map(|(time, event)| (seconds(time), event)));
     assert_eq!(
         between(35, 38),
-        [(35, 5), (36, -5)].map(|(time, by)| (seconds(time), Event::Clock(0..1, by)))
+        [(35, 5), (36, -5)].map(|(time, by)| (seconds(time), Event::Clock(Who::Hosts(0..1), by)))
     );
 }
 
@@ -226,4 +250,26 @@ fn the_reference_ends_with_a_script() {
     let (_, example) = crate::LANGUAGE.split_once("An example\n").unwrap();
     let example: Vec<&str> = example.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
     parse(&example.join("\n")).unwrap();
+}
+
+#[test]
+fn links_have_ends_and_ways() {
+    let text = "zones 2 x 5 aggregators 2\ncontrollers 2\nrun 9s\nat 1s cut zone 0 from controller 1\n\
+                at 2s cut hosts 0..2 from aggregator 0.1 upwards\nat 3s slow aggregator 1.0 by 100ms..300ms\n";
+    let events: Vec<Event> = parse(text).unwrap().events.into_iter().map(|(_, event)| event).collect();
+    let first = Who::Aggregator { zone: 0, place: 1 };
+    let slow = Link { of: Who::Aggregator { zone: 1, place: 0 }, from: None };
+    let wanted = [
+        Event::Cut(Link { of: Who::Zone(0), from: Some(Who::Controller(1)) }, Way::Both),
+        Event::Cut(Link { of: Who::Hosts(0..2), from: Some(first) }, Way::Up),
+        Event::Slow(slow, (Duration::from_millis(100), Duration::from_millis(300))),
+    ];
+    assert_eq!(events, wanted);
+}
+
+#[test]
+fn releases_restart_one_node_after_the_other() {
+    let text = "zones 1 x 2 aggregators 2\nrun 20s\nfrom 1s to 9s restart aggregators for 1s every 2s\n";
+    let times: Vec<u64> = parse(text).unwrap().events.iter().map(|(time, _)| time.as_secs()).collect();
+    assert_eq!(times, [1, 2, 3, 4]);
 }

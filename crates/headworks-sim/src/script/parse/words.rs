@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::Parsed;
-use crate::script::{Expectation, Hosts, Kind, Span, Stream, Who};
+use crate::script::{Expectation, Hosts, Kind, Link, Span, Stream, Way, Who};
 
 /// Longer than any run, and short enough that sums of a few do not overflow.
 const LONGEST_HOURS: f64 = 100_000.0;
@@ -31,10 +31,12 @@ pub(super) fn kind(word: &str) -> Parsed<Kind> {
         "stream" => Kind::Stream,
         "agents" => Kind::Agents,
         "attaching" => Kind::Attaching,
+        "counts" => Kind::Counts,
+        "kept" => Kind::Kept,
         _ => {
             return Err(format!(
-                "`{word}` cannot be measured: write surge, held, dropped, ratio, estimate, counted, reports, \
-                 stream, agents or attaching"
+                "`{word}` cannot be measured: write surge, held, dropped, ratio, estimate, counted, counts, \
+                 reports, stream, agents, attaching or kept"
             ));
         }
     })
@@ -61,9 +63,36 @@ pub(super) fn who(words: &[&str]) -> Parsed<Who> {
     match words {
         ["hosts", range] => Ok(Who::Hosts(hosts(range)?)),
         ["zone", zone] => Ok(Who::Zone(number(zone)?)),
+        ["aggregator", aggregator] => self::aggregator(aggregator),
         ["controller", controller] => Ok(Who::Controller(number(controller)?)),
-        _ => Err(format!("`{}` is no node: write `hosts 0..5`, `zone 1` or `controller 0`", words.join(" "))),
+        _ => Err(format!(
+            "`{}` is no node: write `hosts 0..5`, `zone 1`, `aggregator 1.0` or `controller 0`",
+            words.join(" ")
+        )),
     }
+}
+
+fn aggregator(text: &str) -> Parsed<Who> {
+    let wrong = || format!("`{text}` is no aggregator: the first one of zone 1 is 1.0");
+    let (zone, place) = text.split_once('.').ok_or_else(wrong)?;
+    Ok(Who::Aggregator { zone: number(zone)?, place: number(place)? })
+}
+
+/// `zone 1`, or `zone 1 from controller 0`.
+pub(super) fn link(words: &[&str]) -> Parsed<Link> {
+    match words.iter().position(|word| *word == "from") {
+        Some(at) => Ok(Link { of: who(&words[..at])?, from: Some(who(&words[at + 1..])?) }),
+        None => Ok(Link { of: who(words)?, from: None }),
+    }
+}
+
+/// A link, and perhaps one of its ways.
+pub(super) fn link_and_way(words: &[&str]) -> Parsed<(Link, Way)> {
+    Ok(match words {
+        [words @ .., "upwards"] => (link(words)?, Way::Up),
+        [words @ .., "downwards"] => (link(words)?, Way::Down),
+        words => (link(words)?, Way::Both),
+    })
 }
 
 pub(super) fn hosts(text: &str) -> Parsed<Hosts> {
