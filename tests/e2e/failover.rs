@@ -106,9 +106,14 @@ fn agents_go_to_another_aggregator_and_return_and_the_limit_is_held_throughout()
     all.has_no_errors();
     Figure::new(&format!("admitted around the death\n{all}\n"), all.rate(5..14)).is_about(400.0, 0.08);
     Figure::new(&format!("admitted around the return\n{all}\n"), all.rate(14..34)).is_about(400.0, 0.04);
-    let (_, heard) = zone.offered();
     let offered = all.total.attempts;
-    assert!(heard <= offered && heard * 100 > offered * 93, "{heard} of {offered} heard");
+    // What the killed one had heard last and not passed on is lost, with what came until its agents had another.
+    eventually("nearly all was heard of, in the end", Duration::from_secs(5), || {
+        let heard = zone.offered().1;
+        (heard * 100 < offered * 93).then(|| format!("{heard} of {offered}"))
+    });
+    let heard = zone.offered().1;
+    assert!(heard <= offered, "{heard} heard of {offered}: some were counted twice");
     for agent in &zone.agents {
         assert_eq!(agent.says("plan is old"), 0, "{} was alone", agent.id);
     }
