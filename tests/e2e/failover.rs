@@ -144,7 +144,11 @@ fn a_name_with_several_addresses_is_followed_to_the_one_that_answers() {
     let zone = Zone::start(1, 1, &[]);
     let port = zone.aggregators[0].address("tree").rsplit(':').next().unwrap();
     let urls = format!("http://no-such-name.invalid:7100,http://localhost:{port}");
-    let agent = Node::start("agent", "by-name", &words(&["--zone", "a", "--aggregators", &urls]));
+    let agent = Node::start(
+        "agent",
+        "by-name",
+        &words(&["--zone", "a", "--allow-plaintext", "--aggregators", &urls]),
+    );
     eventually("it has a plan", Duration::from_secs(15), || {
         let state = agent.scrape().plan_state();
         (state != "fresh").then_some(state)

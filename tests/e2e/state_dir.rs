@@ -83,6 +83,10 @@ fn an_agent_that_restarts_alone_bans_and_drops_as_before_until_the_hold_is_over(
         (state != "open").then_some(state)
     });
     assert!(is_banned(&kept.agent), "bans never open");
+    eventually("the limit has opened", Duration::from_secs(12), || {
+        let ratio = kept.agent.scrape().of_limit("headworks_drop_ratio", "checkout");
+        (ratio > 0.0).then(|| format!("drops {ratio}"))
+    });
     let open = load(&kept.agent, 1);
     assert_eq!(open.total.allowed, open.total.attempts);
     kept.fleet.aggregators[0].restart();

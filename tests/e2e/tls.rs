@@ -73,7 +73,7 @@ fn new_certificates_are_shown_on_every_port_and_open_streams_stay() {
     // One that comes now dials, and is let in, with what is new.
     let newcomer = agent_with_secure_ports(&fleet);
     eventually("the newcomer is attached", SHOWN, || {
-        (newcomer.says("attached parent=https") == 0).then(|| "not yet".to_owned())
+        (newcomer.says("attached parent=\"https") == 0).then(|| "not yet".to_owned())
     });
     let all = Tally::sum(&loads.finish());
     all.has_no_errors();
@@ -139,6 +139,6 @@ fn certificates_for_development_join_nodes_and_are_not_replaced_by_accident() {
     args.extend(made_by_certs_dev(&out, "agent"));
     let agent = Node::start("agent", "agent", &args);
     eventually("the agent is attached", SHOWN, || {
-        (agent.says("attached parent=https") == 0).then(|| "not yet".to_owned())
+        (agent.says("attached parent=\"https") == 0).then(|| "not yet".to_owned())
     });
 }

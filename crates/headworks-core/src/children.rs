@@ -149,29 +149,30 @@ impl Children {
     pub fn attach(&mut self, hello: Hello, now: Moment) -> Attachment {
         let child = ChildId(self.next_child);
         self.next_child += 1;
-        self.end_earlier_streams(&hello, now);
+        let was_ours = hello.previous_incarnation == Some(self.incarnation);
+        let earlier = self.take_earlier_stream(&hello);
         let twin = self.children.values().any(|other| other.hello.node == hello.node);
         let known = self.departed.take(&hello);
-        let was_ours = hello.previous_incarnation == Some(self.incarnation);
         let baseline = match (known, &hello.previous_parent) {
             (Some(counts), _) if was_ours => child::Baseline::Remembered(counts),
             (_, Some(_)) => child::Baseline::FirstReport,
             (_, None) => child::Baseline::Zero,
         };
-        self.children.insert(child, Child::new(hello, baseline, now));
+        let mut new = Child::new(hello, baseline, now);
+        if let Some(earlier) = earlier {
+            new.succeed(earlier, was_ours);
+        }
+        self.children.insert(child, new);
         Attachment { child, twin }
     }
 
-    /// The same life on another stream has left the one it had, though that end is not known here yet: it must not count
-    /// twice until then.
-    fn end_earlier_streams(&mut self, hello: &Hello, now: Moment) {
+    /// The same life on another stream: it has left the one it had, or is about to, though that end is not known here yet. Until
+    /// it reports on the new one, what it said on the old one counts, once.
+    fn take_earlier_stream(&mut self, hello: &Hello) -> Option<Child> {
         let same =
             |child: &Child| child.hello.node == hello.node && child.hello.incarnation == hello.incarnation;
-        let earlier: Vec<ChildId> =
-            self.children.iter().filter(|(_, child)| same(child)).map(|(id, _)| *id).collect();
-        for id in earlier {
-            self.detach(id, now);
-        }
+        let id = self.children.iter().find(|(_, child)| same(child)).map(|(id, _)| *id)?;
+        self.children.remove(&id)
     }
 
     /// A child reports. A report that is not newer than the last one changes nothing.

@@ -160,6 +160,9 @@ fn a_child_on_a_second_stream_counts_once() {
     // The first stream broke, and only the child knows.
     let second = fleet.attach(agent.agent.hello(), agent.now);
     assert!(!second.twin);
+    let demand =
+        |fleet: &Fleet| fleet.children().buckets().iter().map(|(.., bucket)| bucket.demand).sum::<f64>();
+    assert!((demand(&fleet) - 100.0).abs() < 1.0, "{} until it reports again", demand(&fleet));
     agent.agent.attached("one".to_owned());
     agent.tells(&mut fleet, second.child, 100);
     agent.tells(&mut fleet, second.child, 100);

@@ -66,6 +66,8 @@ pub struct Held {
     /// Part of the offered that it would have dropped, had the limit been enforced.
     pub would_drop: f64,
     pub(super) reported: u64,
+    /// The next report says from where its counts count.
+    rebases: bool,
     meter: Meter,
 }
 
@@ -88,6 +90,17 @@ impl Child {
             answered: 0,
             waits: false,
             greeted: false,
+        }
+    }
+
+    /// Goes on where an earlier stream of the same life was. If the child has been with another parent since, what that one
+    /// heard does not count here.
+    pub(super) fn succeed(&mut self, earlier: Child, was_ours: bool) {
+        self.held = earlier.held;
+        self.agents = earlier.agents;
+        for held in self.held.values_mut() {
+            held.reported = 0;
+            held.rebases = !was_ours;
         }
     }
 
@@ -162,6 +175,9 @@ impl Child {
     }
 
     pub(super) fn hold(&mut self, number: BucketNumber, entry: &ReportEntry) -> &mut Held {
+        if let Some(held) = self.held.get_mut(&number).filter(|held| held.rebases) {
+            held.counts = entry.counts;
+        }
         self.held.entry(number).or_insert_with(|| {
             let counts = match &mut self.baseline {
                 Baseline::Remembered(counts) => counts.remove(&number).unwrap_or_default(),
@@ -209,6 +225,7 @@ impl Held {
 
     pub(super) fn read(&mut self, entry: &ReportEntry, report: &Report) {
         let counted = entry.counts.since(self.counts);
+        self.rebases = false;
         if counted.offered > 0 {
             self.dropped = part(counted.dropped, counted.offered);
             self.would_drop = part(counted.would_drop, counted.offered);
