@@ -23,6 +23,7 @@ mod faults_links;
 mod hostile_plan;
 mod hostile_text;
 mod http_api;
+mod large_limits;
 mod limit_held;
 mod listeners;
 mod metrics_text;

@@ -34,3 +34,11 @@ pub const MAX_REPORT_BYTES: usize = 4 * 1024 * 1024;
 pub const MAX_BUCKETS_PER_REPORT: usize = 100_000;
 /// Largest plan that a child reads, in bytes: 100 000 limits on attaching.
 pub const MAX_PLAN_BYTES: usize = 16 * 1024 * 1024;
+/// Most of it that limits may take: the rest is for the names and headrooms of a plan's buckets. A parent refuses larger
+/// sets when it loads them; a child could only break off, again and again.
+pub const MAX_LIMITS_BYTES: usize = 12 * 1024 * 1024;
+
+/// What a set of limits takes in a plan, in bytes.
+pub fn limits_bytes(limits: &headworks_core::limits::LimitSet) -> usize {
+    prost::Message::encoded_len(&limits::encode(limits))
+}

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headworks_core::limits::{Faults, Limit, LimitSet, parse_bytes};
+use headworks_proto::MAX_LIMITS_BYTES;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +26,11 @@ pub(crate) enum LoadError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("limits {} hold more than {MAX_BYTES} bytes; split them", path.display())]
     TooLarge { path: PathBuf },
+    #[error(
+        "the limits take {bytes} bytes in a plan, and nodes read at most {MAX_LIMITS_BYTES} of them; use fewer, with `per` for \
+         values alike"
+    )]
+    TooMany { bytes: usize },
     #[error("limits folder {} has no .yaml file", path.display())]
     NoFiles { path: PathBuf },
     #[error("two limits have the name {name}: one in {}, one in {}; rename one", first.display(), second.display())]
@@ -127,7 +133,11 @@ fn merge(sets: &[(&PathBuf, LimitSet)]) -> Result<LimitSet, LoadError> {
             limits.push(Limit::clone(limit));
         }
     }
-    Ok(LimitSet::new(limits))
+    let limits = LimitSet::new(limits);
+    match headworks_proto::limits_bytes(&limits) {
+        bytes if bytes > MAX_LIMITS_BYTES => Err(LoadError::TooMany { bytes }),
+        _ => Ok(limits),
+    }
 }
 
 /// Looks at the files every second until `shutdown`; tells of each new content whether it is good.
