@@ -16,6 +16,7 @@ mod bench_surge;
 mod budgets;
 mod command_line;
 mod controller_away;
+mod descriptors;
 mod dev;
 mod drain;
 mod failover;

@@ -13,7 +13,7 @@ use hyper::body::{Body, Incoming};
 use hyper::service::Service;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -22,6 +22,9 @@ use super::{Bounds, Listener};
 
 /// Rest after a failed accept: without it, a lack of descriptors makes a busy loop, which slows what would free them.
 const REST: Duration = Duration::from_millis(50);
+
+/// Trouble is over when nothing failed for so long.
+const OVER: Duration = Duration::from_secs(5);
 
 /// One listener with its connections.
 pub(super) struct Acceptor {
@@ -81,13 +84,14 @@ impl Acceptor {
 pub(crate) struct Accepts {
     listener: Listener,
     shutdown: CancellationToken,
-    /// Whether the last accept failed: one line is logged when trouble begins and one when it ends.
-    in_trouble: bool,
+    /// When an accept failed last, until the end of the trouble is told: one line is logged when it begins and one when it
+    /// ends. It comes and goes with each descriptor that becomes free.
+    in_trouble: Option<Instant>,
 }
 
 impl Accepts {
     pub(crate) fn new(listener: Listener, shutdown: CancellationToken) -> Self {
-        Self { listener, shutdown, in_trouble: false }
+        Self { listener, shutdown, in_trouble: None }
     }
 
     /// The next connection, or nothing at shutdown. Nothing is lost when it is dropped half-way.
@@ -109,7 +113,7 @@ impl Accepts {
     }
 
     fn note_success(&mut self) {
-        if std::mem::take(&mut self.in_trouble) {
+        if self.in_trouble.take_if(|failed| failed.elapsed() >= OVER).is_some() {
             info!(listener = %self.listener, "accepts connections again");
         }
     }
@@ -119,7 +123,7 @@ impl Accepts {
         if error.kind() == io::ErrorKind::ConnectionAborted {
             return;
         }
-        if !std::mem::replace(&mut self.in_trouble, true) {
+        if self.in_trouble.replace(Instant::now()).is_none() {
             warn!(listener = %self.listener, %error, "cannot accept connections, goes on trying (descriptors: see ulimit -n)");
         }
         tokio::select! {
