@@ -27,7 +27,7 @@ fn they_are_sound_and_fire_and_clear() {
 
 #[test]
 fn they_name_metrics_that_a_fleet_has() {
-    let fleet = FleetPlan::new(LIMIT_400).start();
+    let fleet = FleetPlan::new(LIMIT_400).tls().start();
     let scraped: String = fleet.nodes().map(|node| node.scrape().0).collect();
     let alerts = fs::read_to_string(folder().join("alerts.yaml")).unwrap();
     let expressions = alerts.lines().filter(|line| line.trim_start().starts_with("expr:"));

@@ -48,13 +48,24 @@ fn shows(authority: &Authority, address: &str, issued: &Issued) {
 }
 
 #[track_caller]
-fn status_is_told_over_tls(fleet: &Fleet, node: &Node) {
+fn clients_ask_over_tls(fleet: &Fleet, node: &Node) {
     let ca = fleet.pki.as_ref().unwrap().agent.path("ca.crt").display().to_string();
     let url = format!("https://{}", node.address("admin"));
     let told = Process::run(["status", "--admin", &url, "--tls-ca", &ca], Duration::from_secs(5));
     assert!(told.status.success() && told.stdout.contains("checkout"), "{}{}", told.stdout, told.stderr);
     let told = Process::run(["status", "--admin", &url], Duration::from_secs(5));
     assert!(told.status.code() == Some(64) && told.stderr.contains("--tls-ca"), "{}", told.stderr);
+    let url = format!("https://{}", node.address("http"));
+    let load = ["load", "--target", &url, "--key", "K", "--rps", "50", "--duration", "1s"];
+    let asked = Process::run(load.iter().chain(&["--tls-ca", &ca]), Duration::from_secs(15));
+    assert!(
+        asked.status.success() && asked.stdout.contains("errors     0"),
+        "{}{}",
+        asked.stdout,
+        asked.stderr
+    );
+    let asked = Process::run(load, Duration::from_secs(15));
+    assert!(asked.status.code() == Some(64) && asked.stderr.contains("--tls-ca"), "{}", asked.stderr);
 }
 
 #[test]
@@ -69,7 +80,7 @@ fn new_certificates_are_shown_on_every_port_and_open_streams_stay() {
     shows(authority, fleet.controller.address("tree"), &controller);
     shows(authority, secure.address("http"), &agent);
     shows(authority, secure.address("admin"), &agent);
-    status_is_told_over_tls(&fleet, &secure);
+    clients_ask_over_tls(&fleet, &secure);
     // One that comes now dials, and is let in, with what is new.
     let newcomer = agent_with_secure_ports(&fleet);
     eventually("the newcomer is attached", SHOWN, || {

@@ -9,6 +9,62 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 
 use crate::status::{LimitView, NodeStatus, TlsView};
 
+/// What only rises, and what it counts.
+const COUNTERS: [(&str, &str); 13] = [
+    ("headworks_offered_total", "Cost units that reached the limit, before it dropped anything"),
+    ("headworks_admitted_total", "Cost units that the limit let pass"),
+    ("headworks_dropped_total", "Cost units that the limit dropped"),
+    ("headworks_would_drop_total", "Cost units that the limit would have dropped, were it enforced"),
+    ("headworks_limits_load_errors_total", "Times that limits could not be loaded"),
+    ("headworks_refused_entries_total", "Entries of reports and plans that made no sense"),
+    (
+        "headworks_clipped_entries_total",
+        "Entries of reports that told of more than is plausible, and counted as what is",
+    ),
+    ("headworks_state_write_errors_total", "Times that the agent could not write its state to disk"),
+    (
+        "headworks_admin_refused_total",
+        "Requests to the admin port that were refused for want of the right token",
+    ),
+    ("headworks_tls_reload_errors_total", "Times that a new certificate could not be used"),
+    ("headworks_tls_refused_total", "Peers refused in the handshake or for their role, by cause"),
+    ("headworks_reports_throttled_total", "Reports that had to wait, since their child sent too many"),
+    ("headworks_tree_closed_total", "Connections of children closed: no hello in time, or too many streams"),
+];
+
+/// What is so at the moment.
+const GAUGES: [(&str, &str); 17] = [
+    ("headworks_drop_ratio", "Part of the offered that is dropped, or would be in shadow, from 0 to 1"),
+    ("headworks_limit_rate", "Cost units a second that the limit lets pass; +Inf when unlimited"),
+    (
+        "headworks_budget_tokens",
+        "Cost units that the budget has left, in the bucket that has least; below 0 is owed. Only on controllers and aggregators, for limits per minute, hour and day",
+    ),
+    ("headworks_offered_rate", "Cost units a second that reach the limit at present"),
+    ("headworks_buckets", "Buckets that the limit has on this node"),
+    ("headworks_plan_age_seconds", "Time since the controller computed the plan in hand"),
+    ("headworks_plan_state", "1 for what the plan in hand is worth: none, fresh, alone or open"),
+    ("headworks_children", "Children attached, by tier"),
+    ("headworks_agents", "Agents at or below the children"),
+    ("headworks_limits_generation", "How many sets of limits the controller has had"),
+    ("headworks_twin_children", "Live children that have their id in common with another one"),
+    ("headworks_controllers", "Controllers of the aggregator: configured, and attached to"),
+    (
+        "headworks_controllers_disagree",
+        "1 while controllers differ: in how much of the fleet they hear (view), or in their limits (limits)",
+    ),
+    ("headworks_learning", "1 while the controller goes by what its children say was in force"),
+    (
+        "headworks_shadow_all",
+        "1 while the fleet's switch has turned every limit to shadow, as this node knows it",
+    ),
+    (
+        "headworks_tls_certificate_expires_timestamp_seconds",
+        "When this node's own certificate expires, in seconds since 1970",
+    ),
+    ("headworks_build_info", "1, with the release and the tier as labels"),
+];
+
 /// The status as Prometheus text.
 pub(crate) fn render(status: &NodeStatus) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
@@ -21,85 +77,8 @@ pub(crate) fn render(status: &NodeStatus) -> String {
 }
 
 fn describe() {
-    describe_counter!(
-        "headworks_offered_total",
-        "Cost units that reached the limit, before it dropped anything"
-    );
-    describe_counter!("headworks_admitted_total", "Cost units that the limit let pass");
-    describe_counter!("headworks_dropped_total", "Cost units that the limit dropped");
-    describe_counter!(
-        "headworks_would_drop_total",
-        "Cost units that the limit would have dropped, were it enforced"
-    );
-    describe_gauge!(
-        "headworks_drop_ratio",
-        "Part of the offered that is dropped, or would be in shadow, from 0 to 1"
-    );
-    describe_gauge!(
-        "headworks_limit_rate",
-        "Cost units a second that the limit lets pass; +Inf when unlimited"
-    );
-    describe_gauge!(
-        "headworks_budget_tokens",
-        "Cost units that the budget has left, in the bucket that has least; below 0 is owed. \
-         Only on controllers and aggregators, for limits per minute, hour and day"
-    );
-    describe_gauge!("headworks_offered_rate", "Cost units a second that reach the limit at present");
-    describe_gauge!("headworks_buckets", "Buckets that the limit has on this node");
-    describe_gauge!("headworks_plan_age_seconds", "Time since the controller computed the plan in hand");
-    describe_gauge!(
-        "headworks_plan_state",
-        "1 for what the plan in hand is worth: none, fresh, alone or open"
-    );
-    describe_gauge!("headworks_children", "Children attached, by tier");
-    describe_gauge!("headworks_agents", "Agents at or below the children");
-    describe_gauge!("headworks_limits_generation", "How many sets of limits the controller has had");
-    describe_counter!("headworks_limits_load_errors_total", "Times that limits could not be loaded");
-    describe_counter!("headworks_refused_entries_total", "Entries of reports and plans that made no sense");
-    describe_counter!(
-        "headworks_clipped_entries_total",
-        "Entries of reports that told of more than is plausible, and counted as what is"
-    );
-    describe_gauge!("headworks_twin_children", "Live children that have their id in common with another one");
-    describe_gauge!("headworks_controllers", "Controllers of the aggregator: configured, and attached to");
-    describe_gauge!(
-        "headworks_controllers_disagree",
-        "1 while controllers differ: in how much of the fleet they hear (view), or in their limits (limits)"
-    );
-    describe_counter!(
-        "headworks_state_write_errors_total",
-        "Times that the agent could not write its state to disk"
-    );
-    describe_gauge!(
-        "headworks_learning",
-        "1 while the controller goes by what its children say was in force"
-    );
-    describe_gauge!(
-        "headworks_shadow_all",
-        "1 while the fleet's switch has turned every limit to shadow, as this node knows it"
-    );
-    describe_counter!(
-        "headworks_admin_refused_total",
-        "Requests to the admin port that were refused for want of the right token"
-    );
-    describe_gauge!(
-        "headworks_tls_certificate_expires_timestamp_seconds",
-        "When this node's own certificate expires, in seconds since 1970"
-    );
-    describe_counter!("headworks_tls_reload_errors_total", "Times that a new certificate could not be used");
-    describe_counter!(
-        "headworks_tls_refused_total",
-        "Peers refused in the handshake or for their role, by cause"
-    );
-    describe_counter!(
-        "headworks_reports_throttled_total",
-        "Reports that had to wait, since their child sent too many"
-    );
-    describe_counter!(
-        "headworks_tree_closed_total",
-        "Connections of children closed: no hello in time, or too many streams"
-    );
-    describe_gauge!("headworks_build_info", "1, with the release and the tier as labels");
+    COUNTERS.iter().for_each(|(name, text)| describe_counter!(*name, *text));
+    GAUGES.iter().for_each(|(name, text)| describe_gauge!(*name, *text));
 }
 
 #[allow(clippy::cast_precision_loss, reason = "gauges are floats; none of these comes near 2^53")]

@@ -1,9 +1,12 @@
 //! The flags of `headworks load`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use headworks_agent::tls::Trust;
 
+use super::LoadError;
 use super::attribute::Attribute;
 use super::target::Target;
 use crate::duration;
@@ -19,7 +22,7 @@ Examples:
   headworks load --target http://127.0.0.1:8100 --target unix:/run/headworks.sock --key demo --json
   headworks load --key demo --closed 64        how many requests a second the agent answers at most")]
 pub(crate) struct LoadArgs {
-    /// Where to ask: http://HOST:PORT or unix:PATH; repeat it to take several in turn
+    /// Where to ask: http://HOST:PORT, https://HOST:PORT or unix:PATH; repeat it to take several in turn
     #[arg(long = "target", value_name = "URL", default_value = "http://127.0.0.1:8100")]
     #[arg(env = "HEADWORKS_LOAD_TARGET", value_delimiter = ',')]
     pub(crate) targets: Vec<Target>,
@@ -58,6 +61,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", value_parser = connections, env = "HEADWORKS_LOAD_CLOSED")]
     pub(crate) closed: Option<usize>,
 
+    /// Authorities that the certificate of an https:// target must come from, in PEM
+    #[arg(long, env = "HEADWORKS_TLS_CA", value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
+
     /// Print the summary as one JSON object
     #[arg(long, env = "HEADWORKS_LOAD_JSON")]
     pub(crate) json: bool,
@@ -77,6 +84,11 @@ pub(crate) enum Fail {
 }
 
 impl LoadArgs {
+    /// The authorities of targets that are asked over TLS.
+    pub(super) fn trust(&self) -> Result<Trust, LoadError> {
+        Ok(Trust::load(self.tls_ca.as_deref().ok_or(LoadError::NoTrust)?)?)
+    }
+
     /// The query of each request, encoded.
     pub(super) fn query(&self) -> String {
         query(&self.key, &self.attributes)

@@ -3,6 +3,7 @@
 use axum::http::header::HOST;
 use axum::http::{Request, Response, StatusCode};
 use bytes::Bytes;
+use headworks_agent::tls::Trust;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -23,6 +24,8 @@ pub(super) struct Client {
     address: Address,
     host: String,
     path_and_query: String,
+    /// Whom to trust, and the name that the certificate must be for.
+    tls: Option<(Trust, String)>,
 }
 
 /// An open connection, idle while held.
@@ -39,7 +42,12 @@ impl Client {
     /// A client that asks `target`, found at `address`, with `query`.
     pub(super) fn new(target: &Target, address: Address, query: &str) -> Self {
         let path_and_query = format!("{}?{query}", target.path);
-        Self { address, host: target.host.clone(), path_and_query }
+        Self { address, host: target.host.clone(), path_and_query, tls: None }
+    }
+
+    /// The same over TLS, where the certificate must be for this name.
+    pub(super) fn trusting(self, trust: Trust, name: String) -> Self {
+        Self { tls: Some((trust, name)), ..self }
     }
 
     /// Asks once, on `idle` if it is still open, else on a new connection. The connection comes back if it can be
@@ -77,7 +85,13 @@ impl Client {
             Address::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.map_err(|_| Failure::Connect)?;
                 let _ = stream.set_nodelay(true);
-                Connection::over(stream).await
+                match &self.tls {
+                    None => Connection::over(stream).await,
+                    Some((trust, name)) => {
+                        Connection::over(trust.secure(stream, name).await.map_err(|_| Failure::Connect)?)
+                            .await
+                    }
+                }
             }
             Address::Unix(path) => {
                 let stream = UnixStream::connect(path).await.map_err(|_| Failure::Connect)?;

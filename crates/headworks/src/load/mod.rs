@@ -22,6 +22,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use headworks_agent::tls::TlsError;
 use tokio::time::Instant;
 
 use client::Client;
@@ -49,6 +50,12 @@ pub(crate) enum LoadError {
         /// As given.
         target: String,
     },
+    /// Whoever is asked over TLS must show a certificate that can be checked.
+    #[error("an https:// target needs --tls-ca, the authorities that its certificate must come from")]
+    NoTrust,
+    /// The authorities cannot be used.
+    #[error(transparent)]
+    Trust(#[from] TlsError),
 }
 
 /// Loads the targets and prints a summary; code 1 if no request got an answer.
@@ -56,7 +63,11 @@ pub(crate) async fn run(args: LoadArgs) -> Result<ExitCode, LoadError> {
     let mut clients = Vec::with_capacity(args.targets.len());
     for target in &args.targets {
         let address = target.resolve(args.allow_remote).await?;
-        clients.push(Arc::new(Client::new(target, address, &args.query())));
+        let client = Client::new(target, address, &args.query());
+        clients.push(Arc::new(match &target.certified {
+            None => client,
+            Some(name) => client.trusting(args.trust()?, name.clone()),
+        }));
     }
     let start = Instant::now();
     let tally = match args.closed {

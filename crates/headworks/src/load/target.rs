@@ -14,6 +14,8 @@ use super::LoadError;
 pub(crate) struct Target {
     text: String,
     place: Place,
+    /// The name that its certificate must be for, where it is asked over TLS.
+    pub(super) certified: Option<String>,
     /// The value of `Host`.
     pub(super) host: String,
     /// The path that is asked.
@@ -36,7 +38,9 @@ pub(super) enum Address {
 
 /// Text that is no target.
 #[derive(Debug, thiserror::Error)]
-#[error("write http://HOST:PORT, with another path than /allow if need be, or unix:PATH")]
+#[error(
+    "write http://HOST:PORT or https://HOST:PORT, with another path than /allow if need be, or unix:PATH"
+)]
 pub(crate) struct NoTarget;
 
 impl FromStr for Target {
@@ -57,6 +61,7 @@ impl Target {
         Self {
             text: format!("unix:{}", socket.display()),
             place: Place::Unix(socket),
+            certified: None,
             host: "localhost".to_owned(),
             path: "/allow".to_owned(),
         }
@@ -65,13 +70,19 @@ impl Target {
     fn from_url(text: &str) -> Option<Self> {
         let uri: Uri = text.parse().ok()?;
         let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
-        if uri.scheme_str() != Some("http") || uri.query().is_some() {
+        let (secure, default_port) = match uri.scheme_str() {
+            Some("http") => (false, 80),
+            Some("https") => (true, 443),
+            _ => return None,
+        };
+        if uri.query().is_some() {
             return None;
         }
-        let port = authority.port_u16().unwrap_or(80);
+        let port = authority.port_u16().unwrap_or(default_port);
         Some(Self {
             text: text.to_owned(),
             place: Place::Tcp(format!("{}:{port}", authority.host())),
+            certified: secure.then(|| authority.host().to_owned()),
             host: authority.to_string(),
             path: if uri.path() == "/" { "/allow" } else { uri.path() }.to_owned(),
         })
@@ -125,7 +136,7 @@ mod tests {
     #[test]
     fn refuses_what_it_could_not_ask() {
         for text in
-            ["", "127.0.0.1:8100", "https://127.0.0.1", "http://", "unix:", "http://a@b/", "http://a/?q=1"]
+            ["", "127.0.0.1:8100", "ftp://127.0.0.1", "http://", "unix:", "http://a@b/", "http://a/?q=1"]
         {
             assert!(text.parse::<Target>().is_err(), "{text}");
         }
@@ -137,6 +148,7 @@ mod tests {
             ("http://127.0.0.1:8100", "127.0.0.1:8100"),
             ("http://[::1]:8100", "[::1]:8100"),
             ("http://127.0.0.1", "127.0.0.1:80"),
+            ("https://127.0.0.1", "127.0.0.1:443"),
         ] {
             let found = target(text).resolve(false).await.unwrap();
             assert_eq!(found, Address::Tcp(address.parse().unwrap()));
