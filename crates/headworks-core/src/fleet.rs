@@ -10,7 +10,7 @@ use crate::agent::Identity;
 use crate::awake::Awake;
 use crate::bucket::Counts;
 use crate::budget::Budget;
-use crate::children::{Attachment, ChildId, Children, Header, Received};
+use crate::children::{Attachment, Child, ChildId, Children, Header, Received};
 use crate::invariant::{headroom_is_sound, is_repeatable};
 use crate::law::{self, Demand};
 use crate::limits::{Limit, LimitSet};
@@ -103,9 +103,9 @@ impl Fleet {
         self.recompute(now);
     }
 
-    /// Turns every limit of the fleet to shadow, or back to its own mode.
-    pub fn throw_switch(&mut self, shadow_all: bool) {
-        self.switch.throw(shadow_all);
+    /// Turns every limit of the fleet to shadow, or back to its own mode; `at` is now, in seconds since 1970.
+    pub fn throw_switch(&mut self, shadow_all: bool, at: u64) {
+        self.switch.throw(shadow_all, at);
     }
 
     /// The switch of the fleet.
@@ -129,7 +129,8 @@ impl Fleet {
     }
 
     fn orphan(&mut self, child: ChildId, zone: &str, demand: &NumberMap<BucketNumber, f64>, now: Moment) {
-        let zone_lives = self.children.iter().any(|(_, other)| other.hello.zone == zone && !other.silent);
+        let sums = |other: &Child| other.hello.tier == Tier::Aggregator && other.hello.zone == zone;
+        let zone_lives = self.children.iter().any(|(_, other)| sums(other) && !other.silent);
         let buckets = self.children.buckets();
         self.orphans.add(child, zone, zone_lives, demand, now, |number| {
             buckets.get(number).map_or(0.0, |b| b.demand)
@@ -207,7 +208,9 @@ impl Node for Fleet {
     }
 
     fn attach(&mut self, hello: Hello, now: Moment) -> Attachment {
-        self.orphans.zone_is_back(&hello.zone, now);
+        if hello.tier == Tier::Aggregator {
+            self.orphans.zone_is_back(&hello.zone, now);
+        }
         self.switch.hear_child(hello.tier, hello.switch);
         self.children.attach(hello, now)
     }
@@ -244,7 +247,7 @@ impl Node for Fleet {
 
     fn tick(&mut self, now: Moment) {
         if let Some(lasted) = self.awake.wake(now) {
-            self.children.excuse_silence(lasted);
+            self.children.excuse_silence(lasted, now);
         }
         for (id, demand) in self.children.end_silent(now) {
             let zone = self.children.get(id).map(|child| (child.hello.tier, child.hello.zone.clone()));

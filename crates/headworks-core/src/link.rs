@@ -96,6 +96,8 @@ pub struct Link {
     said_in_full: u64,
     /// The last report had to leave something out.
     owing: bool,
+    /// The parent gave numbers since then: the next report has room for more. Without any it would say the same names again.
+    taught: bool,
     parent: Option<Incarnation>,
     heard: u64,
     said: u64,
@@ -155,6 +157,7 @@ impl Default for Link {
             introduced: false,
             said_in_full: 0,
             owing: false,
+            taught: false,
             parent: None,
             heard: 0,
             said: 0,
@@ -239,7 +242,7 @@ impl Link {
         } else if self.greeting || now.since(self.last_full) >= self.interval {
             Due::Full
         } else if now.since(self.last_report) >= self.spacing {
-            match (self.owing, self.early.allows(now)) {
+            match (self.owing && self.taught, self.early.allows(now)) {
                 (true, _) => Due::Full,
                 (false, true) => Due::IfNews,
                 (false, false) => Due::No,
@@ -259,10 +262,16 @@ impl Link {
         self.said
     }
 
+    /// The last report left out on purpose what can be told at once.
+    pub(crate) fn hurry(&mut self) {
+        (self.owing, self.taught) = (true, true);
+    }
+
     /// The sequence number for a report that goes out now; one that is not `complete` is followed by another soon.
     pub fn say(&mut self, now: Moment, full: bool, complete: bool) -> u64 {
         self.greeting = false;
         self.owing = !complete;
+        self.taught = false;
         self.last_report = now;
         if full {
             self.last_full = now;
@@ -306,7 +315,7 @@ impl Link {
 
     /// The parent calls this bucket of ours by this number.
     pub fn learn(&mut self, local: BucketNumber, parents: BucketNumber) {
-        self.numbers.insert(local, parents);
+        self.taught |= self.numbers.insert(local, parents).is_none();
         self.locals.insert(parents, local);
     }
 

@@ -66,10 +66,13 @@ pub fn zones(children: &Children) -> BTreeMap<String, ZoneStatus> {
 /// All limits, as a parent sees them, in pipeline order.
 pub fn limits(limits: &LimitSet, children: &Children) -> Vec<LimitStatus> {
     let mut by_limit: HashMap<&str, Sum<'_>> = HashMap::new();
-    for (number, key, bucket) in children.buckets().iter() {
-        let sum = by_limit.entry(&key.limit).or_default();
-        sum.add(key, bucket);
-        for held in children.iter().filter_map(|(_, child)| child.holds(number)) {
+    for (_, key, bucket) in children.buckets().iter() {
+        by_limit.entry(&key.limit).or_default().add(key, bucket);
+    }
+    // By what each child holds: to ask every child for every bucket would take seconds in a large zone.
+    for (number, held) in children.iter().flat_map(|(_, child)| child.held()) {
+        let key = children.buckets().key(number);
+        if let Some(sum) = key.and_then(|key| by_limit.get_mut(&*key.limit)) {
             sum.dropped += held.demand() * held.dropped;
             sum.would_drop += held.demand() * held.would_drop;
         }

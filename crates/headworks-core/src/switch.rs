@@ -12,11 +12,14 @@ use crate::numbers::NumberMap;
 /// highest version there is, and nobody could throw the switch ever again.
 const FARTHEST_AHEAD: u64 = 1 << 32;
 
+/// No clock is later than this: one that is would use up versions which others do not believe.
+const LATEST: u64 = FARTHEST_AHEAD - (1 << 20);
+
 /// A state of the switch. The later version is the greater; of two of one version, thrown on two controllers at the same
 /// time, the one that drops nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Switch {
-    /// Rises by one each time that it is thrown; 0 when it never was.
+    /// Rises each time that it is thrown, to the seconds since 1970 if that is more; 0 when it never was.
     pub version: u64,
     /// Every limit only counts what it would drop.
     pub shadow_all: bool,
@@ -29,10 +32,12 @@ impl Switch {
         self.max(other)
     }
 
-    /// Thrown once more.
+    /// Thrown once more, at this many seconds since 1970. A controller that has just started may not have heard yet how often
+    /// the switch was thrown; with the time in the version its throw is the later one all the same.
     #[must_use]
-    pub fn thrown(self, shadow_all: bool) -> Self {
-        Self { version: self.version.saturating_add(1), shadow_all }
+    pub fn thrown(self, shadow_all: bool, at: u64) -> Self {
+        let version = self.version.saturating_add(1).max(at.min(LATEST));
+        Self { version, shadow_all }
     }
 
     /// Merged with what a child told: only one that has controllers of its own to hear it from, and nothing that is too
@@ -58,8 +63,8 @@ impl Posted {
     }
 
     /// Somebody throws it here.
-    pub fn throw(&mut self, shadow_all: bool) {
-        self.switch = self.switch.thrown(shadow_all);
+    pub fn throw(&mut self, shadow_all: bool, at: u64) {
+        self.switch = self.switch.thrown(shadow_all, at);
     }
 
     /// A parent tells its state.
@@ -154,7 +159,7 @@ mod tests {
 
         #[test]
         fn whoever_throws_it_last_wins(before in any_switch(), on in any::<bool>()) {
-            let thrown = before.thrown(on);
+            let thrown = before.thrown(on, 2);
             prop_assert_eq!(thrown.shadow_all, on);
             prop_assert!(before.version == u64::MAX || thrown.merge(before) == thrown);
         }
@@ -163,7 +168,16 @@ mod tests {
     #[test]
     fn of_two_thrown_at_the_same_time_the_one_that_drops_nothing_holds() {
         let before = Switch { version: 7, shadow_all: true };
-        assert!(before.thrown(false).merge(before.thrown(true)).shadow_all);
+        assert!(before.thrown(false, 0).merge(before.thrown(true, 0)).shadow_all);
+    }
+
+    #[test]
+    fn a_controller_that_has_heard_of_nothing_yet_throws_it_all_the_same() {
+        let of_the_fleet = Switch::default().thrown(true, 1_700_000_000).thrown(false, 1_700_000_001);
+        let of_a_newcomer = Switch::default().thrown(true, 1_700_000_500);
+        assert!(of_the_fleet.merge(of_a_newcomer).shadow_all);
+        assert!(!of_a_newcomer.thrown(false, 0).shadow_all, "nor does a clock that is behind lose a throw");
+        assert!(Switch::default().thrown(true, u64::MAX).version < FARTHEST_AHEAD);
     }
 
     #[test]
@@ -178,7 +192,7 @@ mod tests {
     #[test]
     fn a_child_that_is_too_far_ahead_is_not_believed() {
         let mut posted = Posted::default();
-        posted.throw(true);
+        posted.throw(true, 0);
         for version in [u64::MAX, FARTHEST_AHEAD + 2] {
             posted.hear_child(Tier::Aggregator, Switch { version, shadow_all: false });
             assert_eq!(posted.switch(), ON);
@@ -191,7 +205,7 @@ mod tests {
     fn each_child_is_told_once() {
         let (mut posted, child) = (Posted::default(), ChildId(1));
         assert!(!posted.is_news_for(child), "never thrown");
-        posted.throw(true);
+        posted.throw(true, 0);
         assert!(posted.is_news_for(child));
         assert_eq!(posted.tell(child), ON);
         assert!(!posted.is_news_for(child));

@@ -208,7 +208,7 @@ impl Zone {
 
     fn wake(&mut self, now: Moment) {
         if let Some(lasted) = self.awake.wake(now) {
-            self.children.excuse_silence(lasted);
+            self.children.excuse_silence(lasted, now);
             self.parents.iter_mut().for_each(|parent| parent.link.resumed(lasted));
         }
     }

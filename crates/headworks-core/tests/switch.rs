@@ -106,10 +106,10 @@ fn news<N: Node>(node: &mut N, child: ChildId, now: Moment) -> Option<Plan> {
 fn it_reaches_every_node_and_the_other_controller_at_once() {
     let mut tree = Tree::new();
     tree.settle();
-    tree.controllers[0].0.throw_switch(true);
+    tree.controllers[0].0.throw_switch(true, 0);
     tree.settle();
     assert_eq!(tree.states(), (ON, ON, ON, true));
-    tree.controllers[1].0.throw_switch(false);
+    tree.controllers[1].0.throw_switch(false, 0);
     tree.settle();
     assert_eq!(tree.states(), (OFF, OFF, OFF, false));
 }
@@ -117,7 +117,7 @@ fn it_reaches_every_node_and_the_other_controller_at_once() {
 #[test]
 fn a_controller_that_starts_again_learns_it_from_its_childrens_hellos() {
     let mut tree = Tree::new();
-    tree.controllers[0].0.throw_switch(true);
+    tree.controllers[0].0.throw_switch(true, 0);
     tree.settle();
     tree.restart(0);
     assert_eq!(tree.controllers[0].0.switch(), ON);
@@ -129,7 +129,7 @@ fn a_controller_that_starts_again_learns_it_from_its_childrens_hellos() {
 #[test]
 fn nothing_is_said_of_it_once_all_agree() {
     let mut tree = Tree::new();
-    tree.controllers[0].0.throw_switch(true);
+    tree.controllers[0].0.throw_switch(true, 0);
     tree.settle();
     tree.now = tree.now + Duration::from_millis(60);
     let reports = [0, 1].map(|index| tree.zone.full_report(index, tree.now).switch);

@@ -180,7 +180,7 @@ impl World {
     }
 
     fn throw(&mut self, bytes: &[u8]) -> u8 {
-        self.fleet.node.throw_switch(bytes.first().is_some_and(|byte| byte % 2 == 1));
+        self.fleet.node.throw_switch(bytes.first().is_some_and(|byte| byte % 2 == 1), 0);
         50
     }
 

@@ -58,7 +58,7 @@ impl Dialer {
 
     /// A connection to a parent. Its certificate is checked against the host in its URL, whatever address that has.
     pub(super) async fn connect(&self, parent: &Candidate) -> Result<Channel, DialError> {
-        let secured = parent.url.starts_with("https://");
+        let secured = parent.is_secure();
         let target = if secured { parent.url.clone() } else { parent.label() };
         let endpoint = Endpoint::from_shared(target)?
             .connect_timeout(CONNECT)
@@ -116,8 +116,8 @@ async fn handshake(
 }
 
 /// Why a stream was not opened. One who speaks plain text to a port with TLS learns no more than that the protocol broke.
-pub(super) fn explain(target: &str, status: Status) -> Status {
-    if !target.starts_with("http://") || status.source().is_none() {
+pub(super) fn explain(parent: &Candidate, status: Status) -> Status {
+    if parent.is_secure() || status.source().is_none() {
         return status;
     }
     Status::new(status.code(), format!("{}; if the parent has --tls-cert, write https://", status.message()))

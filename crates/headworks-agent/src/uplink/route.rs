@@ -41,10 +41,15 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    /// Whether it is dialled over TLS. Schemes are the same in capitals, so whoever asks for `HTTPS://` must not be sent plain
+    /// text.
+    pub(super) fn is_secure(&self) -> bool {
+        self.url.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("https"))
+    }
+
     /// The URL with the address in place of the name: what logs and a later parent are told.
     pub(super) fn label(&self) -> String {
-        let scheme = self.url.split_once("://").map_or("http", |(scheme, _)| scheme);
-        format!("{scheme}://{}", self.address)
+        format!("{}://{}", if self.is_secure() { "https" } else { "http" }, self.address)
     }
 }
 

@@ -52,8 +52,12 @@ impl Orphans {
         now: Moment,
         elsewhere: impl Fn(BucketNumber) -> f64,
     ) {
-        if self.0.len() >= MOST || demand.is_empty() {
+        if demand.is_empty() {
             return;
+        }
+        if self.0.len() >= MOST {
+            // The oldest: it has the least of its hold left.
+            self.0.remove(0);
         }
         let demand = demand
             .iter()

@@ -37,6 +37,16 @@ pub(crate) struct AdminSettings {
 }
 
 impl AdminSettings {
+    /// Where it is.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether something can be changed through it.
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     /// An admin port that nobody can change anything through.
     pub(crate) fn read_only(address: SocketAddr) -> Self {
         Self { address, token: None, metrics: None }

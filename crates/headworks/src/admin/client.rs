@@ -46,6 +46,11 @@ impl Client {
     /// The answer of the node with this admin address, such as `https://host:port`, if it is one that says yes.
     pub(crate) async fn ask(&self, admin: &str, question: Question) -> Result<Vec<u8>, Failure> {
         let address = Address::of(admin)?;
+        if self.token.is_some() && !address.secure && !address.is_here() {
+            eprintln!(
+                "headworks: the token goes to {admin} in plain text; use https:// if the node has --admin-tls"
+            );
+        }
         let answer = timeout(PATIENCE, self.exchange(admin, &address, question)).await;
         let (code, body) =
             answer.map_err(|_| Failure::Failed(format!("{admin} did not answer within 5 s")))??;
@@ -119,6 +124,13 @@ struct Address {
 }
 
 impl Address {
+    fn is_here(&self) -> bool {
+        let host = self.authority.host().trim_matches(['[', ']']);
+        let address = host.parse::<std::net::IpAddr>();
+        host.eq_ignore_ascii_case("localhost")
+            || address.is_ok_and(|address| address.to_canonical().is_loopback())
+    }
+
     fn of(admin: &str) -> Result<Self, Failure> {
         let hint = || {
             Failure::Usage(format!(

@@ -13,13 +13,15 @@ mod token;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
 
 use crate::metrics;
 use crate::status::NodeStatus;
@@ -47,7 +49,13 @@ pub(crate) struct Admin {
 struct Guarded {
     admin: Admin,
     gate: Arc<Gate>,
+    /// The last status, and when it was told.
+    told: Arc<Mutex<Option<(Instant, NodeStatus)>>>,
 }
+
+/// How long a status is told again to whoever asks. It is made by the thread that owns a node's state: however many scrape,
+/// that thread has other work.
+const TOLD_AGAIN: Duration = Duration::from_millis(100);
 
 impl Admin {
     /// An admin port that asks `status` at every request.
@@ -66,13 +74,17 @@ impl Admin {
     /// All routes, behind the gate.
     fn routes(self, gate: Arc<Gate>) -> Router {
         let own = self.own.clone();
-        let guarded = Guarded { admin: self, gate: gate.clone() };
+        let guarded = Guarded::new(self, gate.clone());
         let all = Router::new().route("/status", get(status)).with_state(guarded.clone());
         all.merge(guarded.for_probes()).merge(own).layer(middleware::from_fn_with_state(gate, gate::pass))
     }
 }
 
 impl Guarded {
+    fn new(admin: Admin, gate: Arc<Gate>) -> Self {
+        Self { admin, gate, told: Arc::default() }
+    }
+
     /// What a monitoring system needs, and all that the listener for metrics has.
     fn for_probes(self) -> Router {
         Router::new()
@@ -82,8 +94,18 @@ impl Guarded {
             .with_state(self)
     }
 
+    /// The node's status; those who ask at the same time share one.
     async fn status(&self) -> Option<NodeStatus> {
-        let status = (self.admin.status)().await?;
+        let mut told = self.told.lock().await;
+        let again = told.as_ref().filter(|(when, _)| when.elapsed() < TOLD_AGAIN);
+        let status = match again {
+            Some((_, status)) => status.clone(),
+            None => {
+                let status = (self.admin.status)().await?;
+                *told = Some((Instant::now(), status.clone()));
+                status
+            }
+        };
         Some(NodeStatus { admin_refused: self.gate.refused(), ..status })
     }
 }

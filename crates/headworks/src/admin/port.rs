@@ -52,7 +52,7 @@ impl AdminPort {
         }
         let gate = Arc::new(Gate::new(self.token, wide));
         if let Some(listener) = self.metrics {
-            let guarded = Guarded { admin: admin.clone(), gate: gate.clone() };
+            let guarded = Guarded::new(admin.clone(), gate.clone());
             ports.routes("metrics", listener, guarded.for_probes());
         }
         ports.routes("admin", self.listener, admin.routes(gate));

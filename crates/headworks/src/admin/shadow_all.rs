@@ -1,5 +1,7 @@
 //! The fleet's switch on a controller's admin port: `GET /shadow-all` tells it, `PUT /shadow-all` throws it.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use axum::body::Bytes;
 use axum::extract;
 use axum::http::StatusCode;
@@ -17,7 +19,7 @@ use crate::tree::{Change, FleetSeat, Handle};
 pub(crate) struct State {
     /// Whether every limit is in shadow.
     pub(crate) on: bool,
-    /// How often it was thrown.
+    /// Higher with each throw; controllers that tell the same agree.
     #[serde(default)]
     pub(crate) version: u64,
 }
@@ -51,7 +53,8 @@ async fn throw(extract::State(fleet): extract::State<Handle<FleetSeat>>, body: B
     match serde_json::from_slice::<Wanted>(&body) {
         Ok(Wanted { on }) => {
             tracing::info!(on, "shadow-all thrown by an admin request");
-            fleet.own(Change::ShadowAll(on)).await;
+            let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+            fleet.own(Change::ShadowAll { on, at }).await;
             tell(extract::State(fleet)).await
         }
         Err(_) => {

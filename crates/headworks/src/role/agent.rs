@@ -52,6 +52,8 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
     let common = args.common;
     let security = Security::of(&common.tls, Tier::Agent)?.with_http_tls(args.http_tls);
     security.check_parents("agent --aggregators", &args.aggregators)?;
+    let admin = args.access.at(args.admin)?;
+    security.check_admin("agent --admin", admin.address(), admin.has_token())?;
     let stop = shutdown::on_signal()?;
     let agent = AgentNode::start(Settings {
         id: common.id,
@@ -63,7 +65,7 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
         state_dir: args.state_dir,
         http: args.http,
         http_unix: args.http_unix,
-        admin: args.access.at(args.admin)?,
+        admin,
         security,
     })
     .await?;

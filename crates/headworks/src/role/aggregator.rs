@@ -53,6 +53,8 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
     let security = Security::of(&common.tls, Tier::Aggregator)?;
     security.check_tree("aggregator --listen", args.listen)?;
     security.check_parents("aggregator --controllers", &args.controllers)?;
+    let admin = args.access.at(args.admin)?;
+    security.check_admin("aggregator --admin", admin.address(), admin.has_token())?;
     let stop = shutdown::on_signal()?;
     let aggregator = Aggregator::start(Settings {
         id: common.id,
@@ -60,7 +62,7 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
         region: args.region,
         hold: common.hold,
         listen: args.listen,
-        admin: args.access.at(args.admin)?,
+        admin,
         controllers: args.controllers,
         stay: args.stay.stay(),
         security,

@@ -50,13 +50,15 @@ pub(crate) async fn run(args: ControllerArgs) -> Result<(), Failure> {
     let common = args.common;
     let security = Security::of(&common.tls, Tier::Controller)?;
     security.check_tree("controller --listen", args.listen)?;
+    let admin = args.access.at(args.admin)?;
+    security.check_admin("controller --admin", admin.address(), admin.has_token())?;
     let stop = shutdown::on_signal()?;
     let settings = Settings {
         id: common.id,
         hold: common.hold,
         spacing: args.report_spacing,
         listen: args.listen,
-        admin: args.access.at(args.admin)?,
+        admin,
         security,
     };
     let controller = Controller::start(settings, limits).await?;

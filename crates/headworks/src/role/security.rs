@@ -53,6 +53,21 @@ impl Security {
         ))
     }
 
+    /// A token that goes to an admin port from another machine in plain text is one that anyone between can use.
+    pub(super) fn check_admin(
+        &self,
+        flag: &str,
+        address: SocketAddr,
+        has_token: bool,
+    ) -> Result<(), Failure> {
+        if self.on_admin || !has_token || address.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        self.plaintext(&format!(
+            "{flag} {address} takes a token from other machines, and they send it in plain text"
+        ))
+    }
+
     /// A parent on another machine is dialled over TLS: else anyone between could tell this node what to drop.
     pub(super) fn check_parents(&self, flag: &str, urls: &[String]) -> Result<(), Failure> {
         for url in urls {
@@ -78,7 +93,7 @@ impl Security {
             return Ok(());
         }
         Err(Failure::Usage(format!(
-            "{what}; use TLS (--tls-cert, --tls-key, --tls-ca, and https:// for parents), or give --allow-plaintext \
+            "{what}; use TLS (--tls-cert, --tls-key, --tls-ca; https:// for parents; --admin-tls for --admin), or give --allow-plaintext \
              if every machine on the network is trusted"
         )))
     }
@@ -116,6 +131,18 @@ mod tests {
             assert!(error.contains("--listen") && error.contains("--allow-plaintext"), "{error}");
             assert!(plain(true).check_tree("--listen", address).is_ok());
         }
+    }
+
+    #[test]
+    fn tokens_do_not_travel_in_plain_text_unless_allowed() {
+        let wide = "0.0.0.0:9120".parse().unwrap();
+        let check =
+            |security: Security, address, has_token| security.check_admin("--admin", address, has_token);
+        assert!(check(plain(false), wide, false).is_ok());
+        assert!(check(plain(false), "127.0.0.1:9120".parse().unwrap(), true).is_ok());
+        let error = check(plain(false), wide, true).unwrap_err().to_string();
+        assert!(error.contains("--admin-tls") && error.contains("--allow-plaintext"), "{error}");
+        assert!(check(plain(true), wide, true).is_ok());
     }
 
     #[test]

@@ -44,7 +44,7 @@ async fn ask(client: &Client, controller: &str, wanted: Option<bool>) -> Result<
 
 fn spelled(state: SwitchState) -> String {
     let on = if state.on { "on" } else { "off" };
-    format!("shadow-all is {on}, thrown {} times", state.version)
+    format!("shadow-all is {on} (version {})", state.version)
 }
 
 fn conclude(answered: usize, all: usize, throws: bool) -> Result<(), Failure> {

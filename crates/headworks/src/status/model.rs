@@ -29,7 +29,7 @@ pub(crate) struct NodeStatus {
     /// Whether the fleet's switch has turned every limit to shadow; as this node knows it.
     #[serde(default)]
     pub(crate) shadow_all: bool,
-    /// How often the switch was thrown; nodes that tell the same number agree.
+    /// The switch's version, higher with each throw; nodes that tell the same agree.
     #[serde(default)]
     pub(crate) shadow_all_version: u64,
     /// Requests to the admin port that were refused for want of the right token.

@@ -125,15 +125,19 @@ async fn listen<S: Seat>(
             next = messages.message() => next,
         };
         let Ok(Some(message)) = next else { break };
+        let mut entries = 0;
         match headworks_proto::decode_child(message) {
             Ok(FromChild::Report { report, refused }) => {
+                entries = report.entries.len();
                 handle.send(Input::Report { stream, report, refused }).await;
             }
             Ok(FromChild::Goodbye) => break,
-            Ok(FromChild::Hello(_)) => tracing::warn!("second hello on a stream ignored"),
-            Err(error) => tracing::warn!(%error, "message refused"),
+            Ok(FromChild::Hello(_)) => {
+                handle.send(Input::Nonsense { stream, cause: "a second hello".to_owned() }).await;
+            }
+            Err(error) => handle.send(Input::Nonsense { stream, cause: error.to_string() }).await,
         }
-        if let Some(wait) = pace.wait(Instant::now()) {
+        if let Some(wait) = pace.wait(Instant::now(), entries) {
             attached.visitor().note_throttled();
             // Not to read is to slow the child: its messages stay in its own process. If it goes meanwhile, what it had sent
             // is forgotten: to read that slowly too would keep its demand counted for many seconds more.

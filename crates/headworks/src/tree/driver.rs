@@ -16,11 +16,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Seat;
+use super::seat::Doubts;
 
 /// Time between ticks of the law, and between heartbeats to children.
 const TICK: Duration = Duration::from_secs(1);
 /// News to children is gathered for this long, so that a surge on many of them is one push, not one for each.
 const FLUSH: Duration = Duration::from_millis(20);
+/// Time for taking what has arrived, until what follows from it is pushed.
+const TAKING: Duration = Duration::from_millis(10);
 /// Messages waiting for the owner; streams wait when it is behind.
 const INBOX: usize = 4096;
 
@@ -34,9 +37,24 @@ pub(crate) type PlanBox = mpsc::Sender<Result<wire::ParentMessage, tonic::Status
 type Question<S> = Box<dyn FnOnce(&S, Moment) + Send>;
 
 pub(crate) enum Input<S: Seat> {
-    Hello { stream: StreamId, hello: Hello, plans: PlanBox },
-    Report { stream: StreamId, report: Report, refused: u32 },
-    Gone { stream: StreamId },
+    Hello {
+        stream: StreamId,
+        hello: Hello,
+        plans: PlanBox,
+    },
+    Report {
+        stream: StreamId,
+        report: Report,
+        refused: u32,
+    },
+    /// A message that made no sense as a whole.
+    Nonsense {
+        stream: StreamId,
+        cause: String,
+    },
+    Gone {
+        stream: StreamId,
+    },
     Own(S::Event),
     Ask(Question<S>),
     Leave(oneshot::Sender<()>),
@@ -126,9 +144,10 @@ impl<S: Seat> Driver<S> {
         }
     }
 
-    /// Takes what has arrived, a boxful at most: the clock goes on while it does.
+    /// Takes what has arrived, but not for long: plans and ticks are due while more of it comes.
     fn take_all(&mut self, inputs: &mut mpsc::Receiver<Input<S>>) -> ControlFlow<()> {
-        for _ in 0..INBOX {
+        let began = self.clock.now();
+        while self.clock.now().since(began) < TAKING {
             match inputs.try_recv() {
                 Ok(Input::Leave(done)) => {
                     self.seat.leave(self.clock.now());
@@ -149,6 +168,9 @@ impl<S: Seat> Driver<S> {
         match input {
             Input::Hello { stream, hello, plans } => self.hello(stream, hello, plans, now),
             Input::Report { stream, report, refused } => self.report(stream, &report, refused, now),
+            Input::Nonsense { stream, cause } => {
+                self.doubt(stream, Doubts { refused: 1, clipped: 0 }, &cause)
+            }
             Input::Gone { stream } => {
                 if let Some(gone) = self.streams.remove(&stream) {
                     self.seat.node_mut().detach(gone.child, now);
@@ -171,25 +193,31 @@ impl<S: Seat> Driver<S> {
     }
 
     fn report(&mut self, stream: StreamId, report: &Report, refused: u32, now: Moment) {
-        let Some(stream) = self.streams.get_mut(&stream) else { return };
-        let received = self.seat.node_mut().report(stream.child, report, now);
-        let (refused, clipped) =
-            (u64::from(refused) + u64::from(received.refused), u64::from(received.clipped));
-        if refused + clipped == 0 {
-            return;
+        let Some(child) = self.streams.get(&stream).map(|stream| stream.child) else { return };
+        let received = self.seat.node_mut().report(child, report, now);
+        let doubts = Doubts {
+            refused: u64::from(refused) + u64::from(received.refused),
+            clipped: u64::from(received.clipped),
+        };
+        if doubts != Doubts::default() {
+            let cause = format!(
+                "{} entries refused, {} clipped to what is plausible",
+                doubts.refused, doubts.clipped
+            );
+            self.doubt(stream, doubts, &cause);
         }
-        let doubts = self.seat.doubts_mut();
-        doubts.refused += refused;
-        doubts.clipped += clipped;
+    }
+
+    /// Counts what a child said that cannot be, and names the child once.
+    fn doubt(&mut self, stream: StreamId, doubts: Doubts, cause: &str) {
+        let Some(stream) = self.streams.get_mut(&stream) else { return };
+        let all = self.seat.doubts_mut();
+        all.refused += doubts.refused;
+        all.clipped += doubts.clipped;
         if !std::mem::replace(&mut stream.doubted, true) {
             let children = self.seat.node().children();
             let child = children.get(stream.child).map_or("", |child| &child.hello.node);
-            tracing::warn!(
-                child,
-                refused,
-                clipped,
-                "report entries refused, or clipped to what is plausible; more are only counted"
-            );
+            tracing::warn!(child, cause, "a child says what cannot be; more of it is only counted");
         }
     }
 

@@ -8,6 +8,9 @@ use tokio::time::Instant;
 /// however their controller's spacing is set; what comes faster than twice that is somebody else's program, and would
 /// take the owner's time from all the others.
 const GAP: Duration = Duration::from_millis(10);
+/// Time that each entry of a report counts besides: about what it takes the owner, so that a child which fills its reports
+/// with a hundred thousand of them has a tenth of the owner and no more.
+const ENTRY: Duration = Duration::from_micros(10);
 /// Messages that may come at once: a link that was stuck brings what waited in it.
 const BURST: u32 = 100;
 
@@ -22,9 +25,10 @@ impl Pace {
         Self { due: now }
     }
 
-    /// Counts a message; how long to leave the next one unread, if the pace was too fast.
-    pub(super) fn wait(&mut self, now: Instant) -> Option<Duration> {
-        self.due = self.due.max(now) + GAP;
+    /// Counts a message with so many entries; how long to leave the next one unread, if the pace was too fast.
+    pub(super) fn wait(&mut self, now: Instant, entries: usize) -> Option<Duration> {
+        let entries = u32::try_from(entries).unwrap_or(u32::MAX);
+        self.due = self.due.max(now) + GAP + ENTRY * entries;
         let ahead = self.due.duration_since(now);
         ahead.checked_sub(GAP * BURST).filter(|wait| !wait.is_zero())
     }
@@ -39,7 +43,7 @@ mod tests {
         let start = Instant::now();
         let mut pace = Pace::new(start);
         for number in 0..10_000 {
-            assert_eq!(pace.wait(start + Duration::from_millis(20) * number), None);
+            assert_eq!(pace.wait(start + Duration::from_millis(20) * number, 1000), None);
         }
     }
 
@@ -49,11 +53,19 @@ mod tests {
         let mut pace = Pace::new(start);
         let mut now = start;
         for _ in 0..BURST {
-            assert_eq!(pace.wait(now), None);
+            assert_eq!(pace.wait(now, 0), None);
         }
         for _ in 0..1000 {
-            now += pace.wait(now).unwrap_or_default();
+            now += pace.wait(now, 0).unwrap_or_default();
         }
         assert_eq!(now - start, GAP * 1000);
+    }
+
+    #[test]
+    fn reports_full_of_entries_are_slowed_sooner() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        assert_eq!(pace.wait(start, 90_000), None, "a greeting with all that a child may hold");
+        assert!(pace.wait(start, 90_000).unwrap() > Duration::from_millis(800));
     }
 }

@@ -34,7 +34,7 @@ pub(crate) trait Seat: Send + 'static {
 }
 
 /// Entries of messages that were not taken as they came; both numbers only rise.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Doubts {
     /// They made no sense.
     pub(crate) refused: u64,
@@ -46,8 +46,8 @@ pub(crate) struct Doubts {
 pub(crate) enum Change {
     /// Other limits.
     Limits(Arc<LimitSet>),
-    /// The fleet's switch is thrown here.
-    ShadowAll(bool),
+    /// The fleet's switch is thrown here, at this many seconds since 1970.
+    ShadowAll { on: bool, at: u64 },
 }
 
 /// A controller: a fleet, and limits that may change.
@@ -84,7 +84,7 @@ impl Seat for FleetSeat {
     fn take(&mut self, change: Change, now: Moment) {
         match change {
             Change::Limits(limits) => self.install(limits, now),
-            Change::ShadowAll(on) => self.fleet.throw_switch(on),
+            Change::ShadowAll { on, at } => self.fleet.throw_switch(on, at),
         }
     }
 

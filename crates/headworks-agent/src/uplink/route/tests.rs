@@ -252,3 +252,20 @@ fn streams_that_began_together_do_not_end_together() {
     let each = herd.arrived() / FLEET;
     assert!((4..=6).contains(&each), "{each} streams a node in 3000 s");
 }
+
+#[test]
+fn a_parent_is_dialled_over_tls_however_its_url_is_spelled() {
+    let at = |url: &str| Candidate { url: url.to_owned(), address: "10.0.0.1:7100".parse().unwrap() };
+    for (url, label) in [
+        ("https://agg:7100", "https://10.0.0.1:7100"),
+        ("HTTPS://agg:7100", "https://10.0.0.1:7100"),
+        ("HttpS://agg:7100", "https://10.0.0.1:7100"),
+        ("HTTP://agg:7100", "http://10.0.0.1:7100"),
+    ] {
+        assert_eq!(
+            (at(url).is_secure(), at(url).label()),
+            (label.starts_with("https"), label.to_owned()),
+            "{url}"
+        );
+    }
+}
