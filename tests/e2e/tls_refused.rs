@@ -48,7 +48,7 @@ fn is_refused(misfit: &Misfit, parent: &Node) {
             .then(|| format!("{:?} told {told}, {} counted {counted}", misfit.told, misfit.cause))
     });
     assert!(child.says("retry_in") < 30, "it dials in a tight loop");
-    assert_eq!(child.says(" attached parent="), 0);
+    assert_eq!(child.says("INFO attached parent="), 0);
     let line = format!("cause=\"{}\"", misfit.cause);
     assert_eq!(parent.says(&line), 1, "{line} is logged once");
 }

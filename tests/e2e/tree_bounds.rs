@@ -167,8 +167,12 @@ fn rapid_resets_of_streams_end_the_connection_and_harm_nobody_else() {
     assert!(rapid < 2000, "{rapid} streams were taken");
     let steady = flood(address, 10_000, 1, Duration::from_millis(2));
     assert!(steady < 2000, "{steady} streams were taken");
-    let closed = fleet.aggregators[0].scrape().value("headworks_tree_closed_total{cause=\"streams\"}");
-    assert!(closed >= 1.0, "{closed}");
+    // The HTTP/2 server has a bound of its own, which a flood that comes in bursts may meet first.
+    eventually("a flood is ended for its number of streams, and counted", Duration::from_secs(20), || {
+        flood(address, 1000, 1, Duration::from_millis(3));
+        let closed = fleet.aggregators[0].scrape().value("headworks_tree_closed_total{cause=\"streams\"}");
+        (closed < 1.0).then(|| "none is".to_owned())
+    });
     assert!(attached(&fleet), "a child lost its stream");
     assert_eq!(fleet.agents[0].status().state(), "fresh");
 }
