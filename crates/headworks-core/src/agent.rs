@@ -175,7 +175,7 @@ impl Agent {
         }
     }
 
-    /// What to say to a parent first. `parent` names the one that is about to be tried.
+    /// What to say to a parent first.
     pub fn hello(&self) -> Hello {
         let limits = self.link.plan().map(|_| &*self.limits);
         self.identity.hello(Tier::Agent, self.parent.clone(), self.link.parent(), limits)

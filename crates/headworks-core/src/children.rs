@@ -190,7 +190,8 @@ impl Children {
                         received.refused += 1;
                     }
                     Resolved::Bucket(number) => {
-                        let clipped = self.take(id, &mut child, number, entry, report, now);
+                        let telling = Telling { number, entry, report };
+                        let clipped = self.take(id, &mut child, telling, now);
                         received.clipped += u32::from(clipped);
                         received.touched.push(number);
                     }
@@ -240,18 +241,11 @@ impl Children {
         limit.and_then(|limit| self.most_of_an_agent.get(limit)).copied().unwrap_or(MOST_OF_AN_AGENT)
     }
 
-    /// Takes in one entry of a report, with its news, as far as it is plausible; whether it was not.
-    fn take(
-        &mut self,
-        id: ChildId,
-        child: &mut Child,
-        number: BucketNumber,
-        entry: &ReportEntry,
-        report: &Report,
-        now: Moment,
-    ) -> bool {
+    /// Takes in what a child tells of one bucket, with its news, as far as it is plausible; whether it was not.
+    fn take(&mut self, id: ChildId, child: &mut Child, telling: Telling<'_>, now: Moment) -> bool {
+        let Telling { number, entry, report } = telling;
         let most = self.most_of(number) * f64::from(child.agents.max(1));
-        let mut clipped = self.count(child, number, entry, report, most);
+        let mut clipped = self.count(child, telling, most);
         if let Some(news) = entry.news {
             let told = child.told(number, report.elapsed, entry.counts.offered, news);
             clipped |= told.rate() > most;
@@ -260,15 +254,9 @@ impl Children {
         clipped
     }
 
-    /// Counts one entry of a report, but no more demand than `most`; whether it told of more.
-    fn count(
-        &mut self,
-        child: &mut Child,
-        number: BucketNumber,
-        entry: &ReportEntry,
-        report: &Report,
-        most: f64,
-    ) -> bool {
+    /// Counts it, but no more demand than `most`; whether it told of more.
+    fn count(&mut self, child: &mut Child, telling: Telling<'_>, most: f64) -> bool {
+        let Telling { number, entry, report } = telling;
         let Some(bucket) = self.buckets.get_mut(number) else { return false };
         bucket.holders += u32::from(child.holds(number).is_none());
         let held = child.hold(number, entry);
@@ -437,6 +425,14 @@ impl Children {
     pub fn node(&self) -> &str {
         &self.node
     }
+}
+
+/// What a report tells of one bucket.
+#[derive(Clone, Copy)]
+struct Telling<'a> {
+    number: BucketNumber,
+    entry: &'a ReportEntry,
+    report: &'a Report,
 }
 
 enum Resolved {

@@ -1,12 +1,15 @@
 //! What children are told: plans made when there is room to send them, of what changed since the last one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ChildId, Children};
+use super::{Bucket, Child, ChildId, Children};
+use crate::bucket::BucketKey;
 use crate::limits::LimitSet;
 use crate::link::{INTERVAL, NameRoom};
-use crate::message::{Plan, PlanEntry, View};
+use crate::message::{BucketNumber, Plan, PlanEntry, View};
+use crate::registry::Registry;
 use crate::switch::Switch;
 use crate::units::Moment;
 
@@ -51,35 +54,8 @@ impl Children {
     /// first time. Nothing queues: a slow child gets the newest state when it is ready.
     pub fn plan_for(&mut self, id: ChildId, header: Header<'_>, now: Moment) -> Option<Plan> {
         let child = self.children.get_mut(&id)?;
-        let mut names = Vec::new();
-        let (mut shared, mut private) = (Vec::new(), Vec::new());
-        let told = child.told;
-        let (mut room, mut complete) = (NameRoom::default(), true);
-        let news = told < self.revision || child.unnamed;
-        let others = child.held.keys().filter(|number| !self.whole.contains(number));
-        for number in self.whole.iter().chain(others).copied().take_while(|_| news) {
-            let (Some(key), Some(bucket)) = (self.buckets.key(number), self.buckets.get(number)) else {
-                continue;
-            };
-            let new_to_child = !child.names.contains(&number);
-            if new_to_child {
-                if !room.takes(key) {
-                    complete = false;
-                    continue;
-                }
-                child.names.insert(number);
-                names.push((number, key.clone()));
-            }
-            if let Some(headroom) = bucket.headroom
-                && (new_to_child || bucket.changed > told)
-            {
-                let section = if key.is_whole() { &mut shared } else { &mut private };
-                section.push(PlanEntry { bucket: number, headroom, tokens: bucket.tokens });
-            }
-        }
-        if complete {
-            child.unnamed = false;
-        }
+        let sections = Sections::of(child, &self.buckets, &self.whole, self.revision);
+        child.unnamed &= !sections.complete;
         child.told = self.revision;
         child.waits &= child.answered < child.heard();
         child.plans_sent += 1;
@@ -98,11 +74,55 @@ impl Children {
             digest: header.limits.digest(),
             generation: header.generation,
             limits: (!knows_limits).then(|| header.limits.clone()),
-            names,
-            shared,
-            private,
+            names: sections.names,
+            shared: sections.shared,
+            private: sections.private,
             switch: header.switch,
         })
+    }
+}
+
+/// What a plan says of buckets.
+#[derive(Default)]
+struct Sections {
+    names: Vec<(BucketNumber, BucketKey)>,
+    shared: Vec<PlanEntry>,
+    private: Vec<PlanEntry>,
+    /// Nothing had to be left for the next plan.
+    complete: bool,
+}
+
+impl Sections {
+    /// What has changed since the last plan for this child; all that it holds, with names, if it has heard of none of it.
+    fn of(
+        child: &mut Child,
+        buckets: &Registry<Bucket>,
+        whole: &BTreeSet<BucketNumber>,
+        revision: u64,
+    ) -> Self {
+        let mut sections = Self { complete: true, ..Self::default() };
+        let (told, news) = (child.told, child.told < revision || child.unnamed);
+        let mut room = NameRoom::default();
+        let others = child.held.keys().filter(|number| !whole.contains(number));
+        for number in whole.iter().chain(others).copied().take_while(|_| news) {
+            let (Some(key), Some(bucket)) = (buckets.key(number), buckets.get(number)) else { continue };
+            let new_to_child = !child.names.contains(&number);
+            if new_to_child {
+                if !room.takes(key) {
+                    sections.complete = false;
+                    continue;
+                }
+                child.names.insert(number);
+                sections.names.push((number, key.clone()));
+            }
+            if let Some(headroom) = bucket.headroom
+                && (new_to_child || bucket.changed > told)
+            {
+                let section = if key.is_whole() { &mut sections.shared } else { &mut sections.private };
+                section.push(PlanEntry { bucket: number, headroom, tokens: bucket.tokens });
+            }
+        }
+        sections
     }
 }
 

@@ -29,7 +29,7 @@ use crate::status::NodeStatus;
 pub(crate) use args::{AdminArgs, AdminSettings};
 pub(crate) use client::{Client, Question};
 pub(crate) use port::AdminPort;
-pub(crate) use shadow_all::{State as SwitchState, routes as switch_routes};
+pub(crate) use shadow_all::{SwitchState, routes as switch_routes};
 pub(crate) use token::Token;
 
 use gate::Gate;

@@ -1,8 +1,8 @@
-//! How many wrong tokens are answered and logged one by one.
+//! How many requests without the right token are answered and logged one by one.
 
 use std::time::Instant;
 
-/// Wrong tokens at once: a script that was not told of a new token fails in every line.
+/// Refusals at once: a script that was not told of a new token fails in every line.
 const AT_ONCE: f64 = 20.0;
 /// And each second after that.
 const PER_SECOND: f64 = 1.0;

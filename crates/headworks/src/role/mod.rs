@@ -6,6 +6,6 @@ pub(crate) mod controller;
 pub(crate) mod dev;
 mod identity;
 mod ports;
+mod security;
 
 pub(crate) use ports::Ports;
-mod security;

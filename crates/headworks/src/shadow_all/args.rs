@@ -10,16 +10,16 @@ use crate::failure::Failure;
 
 /// What the switch shall be.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum State {
+pub(crate) enum Wanted {
     /// Every limit counts what it would drop, nothing is dropped
     On,
     /// Every limit is in its own mode
     Off,
 }
 
-impl State {
+impl Wanted {
     pub(super) fn is_on(self) -> bool {
-        matches!(self, State::On)
+        matches!(self, Wanted::On)
     }
 }
 
@@ -30,7 +30,7 @@ impl State {
 #[derive(Debug, Args)]
 #[command(after_help = "Without on or off it shows the present state.")]
 pub(crate) struct ShadowAllArgs {
-    pub(super) state: Option<State>,
+    pub(super) state: Option<Wanted>,
     /// Admin addresses of the controllers; one is enough, it tells the others
     #[arg(
         long,

@@ -12,7 +12,7 @@ pub(crate) use args::{ClientArgs, ShadowAllArgs};
 /// Runs the command.
 pub(crate) async fn run(args: &ShadowAllArgs) -> Result<(), Failure> {
     let client = args.client.client()?;
-    let wanted = args.state.map(args::State::is_on);
+    let wanted = args.state.map(args::Wanted::is_on);
     let mut answered = 0;
     for controller in &args.admin {
         match ask(&client, controller, wanted).await {

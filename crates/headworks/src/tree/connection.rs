@@ -13,7 +13,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
-use super::gate::HELLO;
+use super::gate::INTRODUCTION;
 use super::visitor::Visitor;
 
 type Io = Either<TcpStream, Box<TlsStream<TcpStream>>>;
@@ -40,7 +40,7 @@ impl Connection {
                 self.visitor.note_silence();
                 return Err(io::Error::new(ErrorKind::TimedOut, "no hello in time"));
             }
-            self.deadline.as_mut().reset(Instant::now() + HELLO);
+            self.deadline.as_mut().reset(Instant::now() + INTRODUCTION);
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ const CONNECTIONS: usize = 16_384;
 const STRANGERS: usize = 4096;
 /// Time from the accept to the hello, or from one child's end to the next one's hello. Ends connections that send
 /// nothing, and those that send a byte now and then; longer than a handshake may take.
-pub(super) const HELLO: Duration = Duration::from_secs(15);
+pub(super) const INTRODUCTION: Duration = Duration::from_secs(15);
 
 /// What a gate lets in.
 pub(super) type Let = std::io::Result<Connection>;
@@ -62,7 +62,7 @@ impl Gate {
         place: Place,
         into: mpsc::Sender<Let>,
     ) {
-        let deadline = Instant::now() + HELLO;
+        let deadline = Instant::now() + INTRODUCTION;
         let entered = self.shutdown.run_until_cancelled(async {
             let (io, credentials) = match &self.tls {
                 None => (Either::Left(stream), None),
