@@ -13,14 +13,15 @@ use crate::status::{LimitView, NodeStatus, TlsView};
 pub(crate) fn render(status: &NodeStatus) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     with_local_recorder(&recorder, || {
-        describe();
+        describe_limits();
+        describe_node();
         record_node(status);
         status.limits.iter().for_each(record_limit);
     });
     recorder.handle().render()
 }
 
-fn describe() {
+fn describe_limits() {
     describe_counter!(
         "headworks_offered_total",
         "Cost units that reached the limit, before it dropped anything"
@@ -46,6 +47,9 @@ fn describe() {
     );
     describe_gauge!("headworks_offered_rate", "Cost units a second that reach the limit at present");
     describe_gauge!("headworks_buckets", "Buckets that the limit has on this node");
+}
+
+fn describe_node() {
     describe_gauge!("headworks_plan_age_seconds", "Time since the controller computed the plan in hand");
     describe_gauge!(
         "headworks_plan_state",
