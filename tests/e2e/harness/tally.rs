@@ -1,6 +1,8 @@
 //! What came of a load: the summary that `headworks load --json` prints.
 
+use std::iter::repeat_n;
 use std::ops::Range;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -32,6 +34,10 @@ impl Counts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) total: Counts,
+    /// What the slowest answers took: all but one in a hundred took less than the first. Of several loads together, the
+    /// longest of each.
+    pub(crate) p99: Duration,
+    pub(crate) slowest: Duration,
     seconds: Vec<Counts>,
 }
 
@@ -39,7 +45,9 @@ impl Tally {
     pub(crate) fn parse(summary: &str) -> Result<Self, String> {
         let value: Value =
             serde_json::from_str(summary.trim()).map_err(|e| format!("no summary: {e}: {summary:?}"))?;
-        let mut tally = Tally { total: Counts::of(&value), seconds: Vec::new() };
+        let took = |name: &str| Duration::from_micros(value["latency_us"][name].as_u64().unwrap());
+        let (p99, slowest) = (took("p99"), took("max"));
+        let mut tally = Tally { total: Counts::of(&value), p99, slowest, seconds: Vec::new() };
         for second in value["per_second"].as_array().into_iter().flatten() {
             let number = usize::try_from(second["second"].as_u64().unwrap_or(0)).unwrap();
             tally.add_second(number, Counts::of(second));
@@ -52,9 +60,21 @@ impl Tally {
         let mut sum = Tally::default();
         for tally in tallies {
             sum.total.add(tally.total);
+            (sum.p99, sum.slowest) = (sum.p99.max(tally.p99), sum.slowest.max(tally.slowest));
             tally.seconds.iter().enumerate().for_each(|(number, counts)| sum.add_second(number, *counts));
         }
         sum
+    }
+
+    /// The same by the clock of a load that started so many seconds before.
+    pub(crate) fn later(mut self, seconds: usize) -> Self {
+        self.seconds.splice(0..0, repeat_n(Counts::default(), seconds));
+        self
+    }
+
+    /// How many seconds it has.
+    pub(crate) fn seconds(&self) -> usize {
+        self.seconds.len()
     }
 
     fn add_second(&mut self, number: usize, counts: Counts) {
@@ -79,6 +99,16 @@ impl Tally {
     #[track_caller]
     pub(crate) fn rate(&self, seconds: Range<usize>) -> f64 {
         self.during(seconds.clone()).allowed as f64 / seconds.len() as f64
+    }
+
+    /// In none of these seconds is more or less admitted than a fifth beside the limit: what nobody would call a step.
+    #[track_caller]
+    pub(crate) fn has_no_step(&self, seconds: Range<usize>, limit: f64) {
+        for second in seconds {
+            let admitted = self.rate(second..second + 1);
+            let fine = (0.8 * limit..=1.2 * limit).contains(&admitted);
+            assert!(fine, "{admitted} admitted in second {second}\n{self}");
+        }
     }
 
     /// No request failed, whatever was away.
