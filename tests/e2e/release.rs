@@ -10,9 +10,11 @@ const SETTLED: usize = 6;
 /// From SIGTERM to the end: the second in which others notice, the drain, and a machine that is busy.
 const ENDS: Duration = Duration::from_secs(6);
 
-/// How many agents are released: more than in CI with `HEADWORKS_RELEASE_AGENTS=30`.
+/// How many agents are released: more than in CI with `HEADWORKS_RELEASE_AGENTS=30`. Hardly fewer: when load moves, its end on
+/// one host is known at once, and so thin a beginning on another only from full reports, up to two seconds later at the
+/// controller. Until then the part that moves is missing there, and the others are let through as much more.
 fn agents() -> usize {
-    std::env::var("HEADWORKS_RELEASE_AGENTS").map_or(6, |number| number.parse().unwrap())
+    std::env::var("HEADWORKS_RELEASE_AGENTS").map_or(10, |number| number.parse().unwrap())
 }
 
 #[track_caller]
@@ -46,7 +48,7 @@ fn held_without_a_step(traffic: Traffic) {
     let by_second = (SETTLED..end).map(|second| all.during(second..second + 1).allowed);
     let (least, most) = (by_second.clone().min().unwrap(), by_second.max().unwrap());
     eprintln!("admitted {:.1}/s in all, {least} to {most} by second", all.rate(SETTLED..end));
-    Figure::new(&format!("admitted\n{all}\n"), all.rate(SETTLED..end)).is_about(400.0, 0.03);
+    Figure::new(&format!("admitted\n{all}\n"), all.rate(SETTLED..end)).is_about(400.0, 0.04);
     all.has_no_step(SETTLED..end, 400.0);
 }
 
