@@ -38,6 +38,8 @@ pub(crate) struct Tally {
     /// longest of each.
     pub(crate) p99: Duration,
     pub(crate) slowest: Duration,
+    /// Why requests failed, of each load in which some did.
+    causes: Vec<String>,
     seconds: Vec<Counts>,
 }
 
@@ -47,7 +49,10 @@ impl Tally {
             serde_json::from_str(summary.trim()).map_err(|e| format!("no summary: {e}: {summary:?}"))?;
         let took = |name: &str| Duration::from_micros(value["latency_us"][name].as_u64().unwrap());
         let (p99, slowest) = (took("p99"), took("max"));
-        let mut tally = Tally { total: Counts::of(&value), p99, slowest, seconds: Vec::new() };
+        let (total, target) = (Counts::of(&value), &value["target"]);
+        let causes = (total.errors > 0).then(|| format!("{target}: {}", value["errors_by"]));
+        let causes = causes.into_iter().collect();
+        let mut tally = Tally { total, p99, slowest, causes, seconds: Vec::new() };
         for second in value["per_second"].as_array().into_iter().flatten() {
             let number = usize::try_from(second["second"].as_u64().unwrap_or(0)).unwrap();
             tally.add_second(number, Counts::of(second));
@@ -60,6 +65,7 @@ impl Tally {
         let mut sum = Tally::default();
         for tally in tallies {
             sum.total.add(tally.total);
+            sum.causes.extend_from_slice(&tally.causes);
             (sum.p99, sum.slowest) = (sum.p99.max(tally.p99), sum.slowest.max(tally.slowest));
             tally.seconds.iter().enumerate().for_each(|(number, counts)| sum.add_second(number, *counts));
         }
@@ -122,6 +128,10 @@ impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let allowed: Vec<u64> = self.seconds.iter().map(|counts| counts.allowed).collect();
         let errors: Vec<u64> = self.seconds.iter().map(|counts| counts.errors).collect();
-        write!(f, "in all {:?}\nallowed by second {allowed:?}\nerrors by second {errors:?}", self.total)
+        write!(
+            f,
+            "in all {:?}\nallowed by second {allowed:?}\nerrors by second {errors:?} {:?}",
+            self.total, self.causes
+        )
     }
 }
