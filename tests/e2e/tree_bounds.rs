@@ -177,7 +177,8 @@ fn rapid_resets_of_streams_end_the_connection_and_harm_nobody_else() {
     assert_eq!(fleet.agents[0].status().state(), "fresh");
 }
 
-fn hello() -> Hello {
+/// What a child of the fleets here says first.
+pub(crate) fn hello() -> Hello {
     Hello {
         node: "flood".to_owned(),
         incarnation: Incarnation(1),
@@ -218,7 +219,7 @@ async fn report(url: String, gap: Duration, duration: Duration) -> u64 {
     sequence
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 

@@ -137,6 +137,16 @@ impl Fleet {
         });
     }
 
+    /// Before what these died with is an orphan: what was heard until then.
+    fn settle_orphans<'a>(&mut self, died: impl Iterator<Item = &'a NumberMap<BucketNumber, f64>>) {
+        let mut heard: NumberMap<BucketNumber, f64> = NumberMap::default();
+        for (number, own) in died.flatten() {
+            let others = || self.children.buckets().get(*number).map_or(0.0, |bucket| bucket.demand);
+            *heard.entry(*number).or_insert_with(others) += own;
+        }
+        self.orphans.settle(&heard);
+    }
+
     fn recompute(&mut self, now: Moment) {
         let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
         for number in numbers {
@@ -238,6 +248,7 @@ impl Node for Fleet {
         self.switch.forget(id);
         let Some((child, demand)) = self.children.detach(id, now) else { return };
         if child.hello.tier == Tier::Aggregator {
+            self.settle_orphans(std::iter::once(&demand));
             self.orphan(id, &child.hello.zone, &demand, now);
         }
         for number in demand.keys() {
@@ -249,7 +260,9 @@ impl Node for Fleet {
         if let Some(lasted) = self.awake.wake(now) {
             self.children.excuse_silence(lasted, now);
         }
-        for (id, demand) in self.children.end_silent(now) {
+        let silent = self.children.end_silent(now);
+        self.settle_orphans(silent.iter().map(|(_, demand)| demand));
+        for (id, demand) in silent {
             let zone = self.children.get(id).map(|child| (child.hello.tier, child.hello.zone.clone()));
             if let Some((Tier::Aggregator, zone)) = zone {
                 self.orphan(id, &zone, &demand, now);

@@ -22,6 +22,7 @@ pub(crate) struct FleetPlan {
     grace: &'static str,
     controllers: usize,
     aggregators: usize,
+    single: Option<&'static str>,
     linked: bool,
     tls: bool,
     extra: Vec<String>,
@@ -55,6 +56,7 @@ impl FleetPlan {
             grace: "10s",
             controllers: 1,
             aggregators: 1,
+            single: None,
             linked: false,
             tls: false,
             extra: Vec::new(),
@@ -70,6 +72,12 @@ impl FleetPlan {
     /// So many aggregators in each zone.
     pub(crate) fn aggregators(mut self, aggregators: usize) -> Self {
         self.aggregators = aggregators;
+        self
+    }
+
+    /// This zone has a single aggregator, however many others have.
+    pub(crate) fn single(mut self, zone: &'static str) -> Self {
+        self.single = Some(zone);
         self
     }
 
@@ -137,7 +145,8 @@ impl FleetPlan {
 
     fn start_zone(&self, fleet: &mut Fleet, zone: &str, agents: usize) {
         let first = fleet.aggregators.len();
-        for number in 1..=self.aggregators {
+        let aggregators = if self.single == Some(zone) { 1 } else { self.aggregators };
+        for number in 1..=aggregators {
             let (controllers, links) = self.ways_to(fleet.controllers());
             let id =
                 if number == 1 { format!("aggregator-{zone}") } else { format!("aggregator-{zone}{number}") };

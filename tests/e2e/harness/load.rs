@@ -62,6 +62,12 @@ impl Loads {
         format!("{seconds:.0}").parse().unwrap()
     }
 
+    /// Sends no more; answers that are due are still waited for.
+    pub(crate) fn interrupt(&mut self) {
+        self.duration = self.started.elapsed();
+        self.processes.iter().for_each(|process| process.signal("INT"));
+    }
+
     /// Waits for the end; the tally of each load, in the order they were given.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Vec<Tally> {

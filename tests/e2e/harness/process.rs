@@ -1,6 +1,7 @@
 //! A process of the program under test, and what it wrote.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -45,6 +46,15 @@ impl Process {
         self.child.id()
     }
 
+    /// Its memory that is resident now, in bytes.
+    #[track_caller]
+    pub(crate) fn resident(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.unwrap_or_else(|| panic!("{} has no memory left", self.name));
+        1024 * kilobytes.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    }
+
     /// Sends a signal by its name, such as `TERM`.
     pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id();
@@ -58,7 +68,8 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    fn ended(&mut self) -> Option<ExitStatus> {
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 

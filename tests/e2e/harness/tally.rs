@@ -1,6 +1,8 @@
 //! What came of a load: the summary that `headworks load --json` prints.
 
+use std::iter::repeat_n;
 use std::ops::Range;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -32,6 +34,12 @@ impl Counts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) total: Counts,
+    /// What the slowest answers took: all but one in a hundred took less than the first. Of several loads together, the
+    /// longest of each.
+    pub(crate) p99: Duration,
+    pub(crate) slowest: Duration,
+    /// Why requests failed, of each load in which some did.
+    causes: Vec<String>,
     seconds: Vec<Counts>,
 }
 
@@ -39,7 +47,12 @@ impl Tally {
     pub(crate) fn parse(summary: &str) -> Result<Self, String> {
         let value: Value =
             serde_json::from_str(summary.trim()).map_err(|e| format!("no summary: {e}: {summary:?}"))?;
-        let mut tally = Tally { total: Counts::of(&value), seconds: Vec::new() };
+        let took = |name: &str| Duration::from_micros(value["latency_us"][name].as_u64().unwrap());
+        let (p99, slowest) = (took("p99"), took("max"));
+        let (total, target) = (Counts::of(&value), &value["target"]);
+        let causes = (total.errors > 0).then(|| format!("{target}: {}", value["errors_by"]));
+        let causes = causes.into_iter().collect();
+        let mut tally = Tally { total, p99, slowest, causes, seconds: Vec::new() };
         for second in value["per_second"].as_array().into_iter().flatten() {
             let number = usize::try_from(second["second"].as_u64().unwrap_or(0)).unwrap();
             tally.add_second(number, Counts::of(second));
@@ -52,9 +65,22 @@ impl Tally {
         let mut sum = Tally::default();
         for tally in tallies {
             sum.total.add(tally.total);
+            sum.causes.extend_from_slice(&tally.causes);
+            (sum.p99, sum.slowest) = (sum.p99.max(tally.p99), sum.slowest.max(tally.slowest));
             tally.seconds.iter().enumerate().for_each(|(number, counts)| sum.add_second(number, *counts));
         }
         sum
+    }
+
+    /// The same by the clock of a load that started so many seconds before.
+    pub(crate) fn later(mut self, seconds: usize) -> Self {
+        self.seconds.splice(0..0, repeat_n(Counts::default(), seconds));
+        self
+    }
+
+    /// How many seconds it has.
+    pub(crate) fn seconds(&self) -> usize {
+        self.seconds.len()
     }
 
     fn add_second(&mut self, number: usize, counts: Counts) {
@@ -81,6 +107,16 @@ impl Tally {
         self.during(seconds.clone()).allowed as f64 / seconds.len() as f64
     }
 
+    /// In none of these seconds is more or less admitted than a fifth beside the limit: what nobody would call a step.
+    #[track_caller]
+    pub(crate) fn has_no_step(&self, seconds: Range<usize>, limit: f64) {
+        for second in seconds {
+            let admitted = self.rate(second..second + 1);
+            let fine = (0.8 * limit..=1.2 * limit).contains(&admitted);
+            assert!(fine, "{admitted} admitted in second {second}\n{self}");
+        }
+    }
+
     /// No request failed, whatever was away.
     #[track_caller]
     pub(crate) fn has_no_errors(&self) {
@@ -92,6 +128,10 @@ impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let allowed: Vec<u64> = self.seconds.iter().map(|counts| counts.allowed).collect();
         let errors: Vec<u64> = self.seconds.iter().map(|counts| counts.errors).collect();
-        write!(f, "in all {:?}\nallowed by second {allowed:?}\nerrors by second {errors:?}", self.total)
+        write!(
+            f,
+            "in all {:?}\nallowed by second {allowed:?}\nerrors by second {errors:?} {:?}",
+            self.total, self.causes
+        )
     }
 }

@@ -67,6 +67,21 @@ impl Orphans {
         self.0.push(Orphan { child, zone: zone.to_owned(), left: now, found_by, demand });
     }
 
+    /// What has been heard again by now is no orphan any more; `heard` tells what was heard of a bucket until the death that is
+    /// about to be added. In a release each aggregator dies with what it took over from the one before: with that one
+    /// remembered in full, a third of the fleet's demand was counted twice until its time was over.
+    pub(super) fn settle(&mut self, heard: &NumberMap<BucketNumber, f64>) {
+        for (number, heard) in heard {
+            let mut found = 0.0;
+            for lost in self.0.iter_mut().filter_map(|orphan| orphan.demand.get_mut(number)) {
+                let found_here = lost.found_in(heard - found);
+                found += found_here;
+                lost.own -= found_here;
+                lost.elsewhere += found_here;
+            }
+        }
+    }
+
     /// This aggregator was only silent: its demand is heard, and no longer an orphan.
     pub(super) fn are_heard_again(&mut self, child: ChildId) {
         self.0.retain(|orphan| orphan.child != child);
@@ -132,6 +147,22 @@ mod tests {
             orphans.add(ChildId(0), zone, false, &demand, Moment::default(), |_| elsewhere);
         }
         heard + orphans.demand(BUCKET, heard, HOLD, Moment::default())
+    }
+
+    #[test]
+    fn what_an_aggregator_took_over_from_another_is_counted_once_when_it_dies_too() {
+        let demand = NumberMap::from_iter([(BUCKET, 300.0)]);
+        for back in [0.0, 100.0, 300.0] {
+            let mut orphans = Orphans::default();
+            orphans.add(ChildId(0), "a", true, &demand, Moment::default(), |_| 300.0);
+            // So much of it has come back when the other one dies.
+            orphans.settle(&NumberMap::from_iter([(BUCKET, 300.0 + back)]));
+            orphans.add(ChildId(1), "a", true, &demand, Moment::default(), |_| back);
+            for heard in [back, 300.0, 600.0] {
+                let counted = heard + orphans.demand(BUCKET, heard, HOLD, Moment::default());
+                assert_eq!(counted, 600.0, "{heard} heard, after {back}");
+            }
+        }
     }
 
     #[test]
