@@ -169,7 +169,7 @@ impl<S: Seat> Driver<S> {
             Input::Hello { stream, hello, plans } => self.hello(stream, hello, plans, now),
             Input::Report { stream, report, refused } => self.report(stream, &report, refused, now),
             Input::Nonsense { stream, cause } => {
-                self.doubt(stream, Doubts { refused: 1, clipped: 0 }, &cause)
+                self.doubt(stream, Doubts { refused: 1, clipped: 0 }, &cause);
             }
             Input::Gone { stream } => {
                 if let Some(gone) = self.streams.remove(&stream) {
