@@ -21,7 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
 use tokio::sync::{Mutex, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::metrics;
 use crate::status::NodeStatus;
@@ -49,13 +49,13 @@ pub(crate) struct Admin {
 struct Guarded {
     admin: Admin,
     gate: Arc<Gate>,
-    /// The last status, and when it was told.
-    told: Arc<Mutex<Option<(Instant, NodeStatus)>>>,
+    /// The last status, and when it was asked for.
+    last: Arc<Mutex<Option<(Instant, NodeStatus)>>>,
 }
 
-/// How long a status is told again to whoever asks. It is made by the thread that owns a node's state: however many scrape,
-/// that thread has other work.
-const TOLD_AGAIN: Duration = Duration::from_millis(100);
+/// Least time between two statuses. Each is made by the thread that owns a node's state: however many scrape, that thread has
+/// other work.
+const SPACING: Duration = Duration::from_millis(50);
 
 impl Admin {
     /// An admin port that asks `status` at every request.
@@ -82,7 +82,7 @@ impl Admin {
 
 impl Guarded {
     fn new(admin: Admin, gate: Arc<Gate>) -> Self {
-        Self { admin, gate, told: Arc::default() }
+        Self { admin, gate, last: Arc::default() }
     }
 
     /// What a monitoring system needs, and all that the listener for metrics has.
@@ -94,15 +94,20 @@ impl Guarded {
             .with_state(self)
     }
 
-    /// The node's status; those who ask at the same time share one.
+    /// The node's status, not older than the question; those who wait for one share it.
     async fn status(&self) -> Option<NodeStatus> {
-        let mut told = self.told.lock().await;
-        let again = told.as_ref().filter(|(when, _)| when.elapsed() < TOLD_AGAIN);
-        let status = match again {
-            Some((_, status)) => status.clone(),
+        let asked = Instant::now();
+        let mut last = self.last.lock().await;
+        let shared = last.as_ref().filter(|(began, _)| *began >= asked).map(|(_, status)| status.clone());
+        let status = match shared {
+            Some(status) => status,
             None => {
+                if let Some((began, _)) = &*last {
+                    sleep_until(*began + SPACING).await;
+                }
+                let began = Instant::now();
                 let status = (self.admin.status)().await?;
-                *told = Some((Instant::now(), status.clone()));
+                *last = Some((began, status.clone()));
                 status
             }
         };
