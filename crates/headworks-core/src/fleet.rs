@@ -148,8 +148,7 @@ impl Fleet {
     }
 
     fn recompute(&mut self, now: Moment) {
-        let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
-        for number in numbers {
+        for number in self.children.buckets().numbers() {
             self.step(number, now, Demand::jump);
         }
         self.computed = now;
@@ -269,8 +268,7 @@ impl Node for Fleet {
             }
         }
         self.orphans.forget_old(now);
-        let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
-        for number in numbers {
+        for number in self.children.buckets().numbers() {
             let heard =
                 self.children.buckets_mut().get_mut(number).is_some_and(|b| std::mem::take(&mut b.heard));
             // Without evidence a second step would average the same observation in again.

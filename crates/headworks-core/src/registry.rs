@@ -62,6 +62,11 @@ impl<T: Default> Registry<T> {
         self.buckets.get_mut(&number).map(|(_, bucket)| bucket)
     }
 
+    /// The numbers of all buckets, for those who change each in turn.
+    pub fn numbers(&self) -> Vec<BucketNumber> {
+        self.iter().map(|(number, ..)| number).collect()
+    }
+
     /// All buckets, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (BucketNumber, &BucketKey, &T)> {
         self.buckets.iter().map(|(number, (key, bucket))| (*number, key, bucket))

@@ -1,7 +1,20 @@
 //! What tests of this crate build their cases from.
 
+use crate::agent::Identity;
 use crate::limits::{Limit, Missing, Mode, OnSilence, SurgeGuard};
+use crate::message::Incarnation;
 use crate::units::{Rate, Unit};
+
+/// The identity of a node of zone `a`.
+pub(crate) fn identity(node: &str) -> Identity {
+    Identity {
+        node: node.into(),
+        incarnation: Incarnation(1),
+        zone: "a".into(),
+        region: String::new(),
+        version: "1".into(),
+    }
+}
 
 /// A limit of `amount` a second on everything.
 pub(crate) fn limit(name: &str, amount: u64) -> Limit {

@@ -1,63 +1,34 @@
 //! The aggregator as a state machine: sums the counts of its zone's agents, and passes plans on to them.
 
 mod choice;
+mod parent;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Identity;
 use crate::awake::Awake;
-use crate::bucket::{Counts, MOST_RATE};
+use crate::bucket::MOST_RATE;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::guard;
 use crate::ladder::PlanState;
 use crate::limits::{Limit, LimitSet};
-use crate::link::{Due, HeldPlan, Link, NameRoom};
-use crate::message::{BucketNumber, BucketRef, Hello, Plan, PlanEntry, Report, ReportEntry, Tier};
+use crate::link::{Due, HeldPlan, NameRoom};
+use crate::message::{BucketNumber, BucketRef, Hello, Plan, Report, ReportEntry, Tier};
 use crate::node::Node;
 use crate::noise::Dispersion;
 use crate::numbers::NumberMap;
 use crate::significance::{AT_A_SUM, is_news, least_units};
-use crate::switch::{Exchanged, Posted, Switch};
+use crate::switch::{Posted, Switch};
 use crate::units::{Headroom, Moment};
 
 use choice::{Candidate, Choice};
+use parent::{Parent, Said, Wanted};
 
 pub use choice::Disagreement;
 
 /// Where a controller stands in the aggregator's configured order.
 pub type ParentIndex = usize;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Said {
-    counts: Counts,
-    demand: f64,
-}
-
-/// What a controller wants of a bucket.
-#[derive(Clone, Copy, Debug)]
-struct Wanted {
-    headroom: Headroom,
-    tokens: Option<f64>,
-    /// What the children had been charged by then.
-    charged: u64,
-    at: Moment,
-}
-
-impl Wanted {
-    fn of(entry: PlanEntry, counts: Counts, at: Moment) -> Self {
-        Self { headroom: entry.headroom, tokens: entry.tokens, charged: counts.charged(), at }
-    }
-
-    /// The tokens of a budget by now: those of the plan, with what came since, less what was admitted since.
-    #[allow(clippy::cast_precision_loss, reason = "no budget is above 2^53 units")]
-    fn tokens(self, counts: Counts, limit: Option<&Limit>, now: Moment) -> Option<f64> {
-        let (limit, tokens) = (limit?, self.tokens?);
-        let refill = limit.rate.per_second() * now.since(self.at).as_secs_f64();
-        let spent = counts.charged().saturating_sub(self.charged) as f64;
-        Some((tokens + refill - spent).min(limit.budget()? as f64))
-    }
-}
 
 /// What the sum of a bucket was of late.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,28 +37,6 @@ struct Past {
     /// By the last tick at which the plan was fresh: the zone's share is this, times the headroom of that plan.
     known_above: f64,
     dispersion: Dispersion,
-}
-
-/// One controller, as the aggregator knows it.
-#[derive(Debug, Default)]
-struct Parent {
-    link: Link,
-    limits: Option<Arc<LimitSet>>,
-    wanted: NumberMap<BucketNumber, Wanted>,
-    said: NumberMap<BucketNumber, Said>,
-    was_attached: bool,
-    switch: Exchanged,
-}
-
-impl Parent {
-    fn candidate(&self, now: Moment, hold: Duration) -> Candidate {
-        let plan = self.link.plan();
-        Candidate {
-            view: plan.map(|plan| plan.view),
-            is_attached: self.link.is_attached(),
-            is_fresh: plan.is_some_and(|plan| plan.state(now, hold) == PlanState::Fresh),
-        }
-    }
 }
 
 /// The state of one aggregator.
@@ -99,7 +48,6 @@ pub struct Zone {
     children: Children,
     parents: Vec<Parent>,
     choice: Choice,
-    obeyed: Option<ParentIndex>,
     limits: Arc<LimitSet>,
     past: NumberMap<BucketNumber, Past>,
     /// Children whose reports are answered when the controller has heard this report of ours.
@@ -124,7 +72,6 @@ impl Zone {
             hold,
             parents: (0..controllers).map(|_| Parent::default()).collect(),
             choice: Choice::default(),
-            obeyed: None,
             limits: Arc::default(),
             past: NumberMap::default(),
             unanswered: NumberMap::default(),
@@ -195,8 +142,7 @@ impl Zone {
     }
 
     fn pass_on_all(&mut self, now: Moment) {
-        let numbers: Vec<BucketNumber> = self.children.buckets().iter().map(|(number, ..)| number).collect();
-        numbers.into_iter().for_each(|number| self.pass_on(number, now));
+        self.children.buckets().numbers().into_iter().for_each(|number| self.pass_on(number, now));
     }
 
     /// A controller that is greeted hears what is left of budgets by now.
@@ -214,12 +160,12 @@ impl Zone {
     }
 
     fn wanted(&self, number: BucketNumber) -> Option<Wanted> {
-        self.obeyed.and_then(|parent| self.parents[parent].wanted.get(&number)).copied()
+        self.obeyed().and_then(|parent| self.parents[parent].wanted.get(&number)).copied()
     }
 
     /// A report is answered when all that it changes is known further up: now, if it changes nothing there.
     fn answer_when_heard(&mut self, child: ChildId, report: &Report, touched: &[BucketNumber], now: Moment) {
-        let Some(parent) = self.obeyed.map(|parent| &self.parents[parent]) else { return };
+        let Some(parent) = self.obeyed().map(|parent| &self.parents[parent]) else { return };
         let is_heard = self.plan_state(now) == PlanState::Fresh;
         let news = is_heard && touched.iter().any(|number| self.has_news(parent, *number));
         let before = self.unanswered.get(&child).map(|unanswered| unanswered.ours);
@@ -279,28 +225,7 @@ impl Zone {
         }
         known.switch.hear(plan.switch);
         self.switch.hear_parent(plan.switch);
-        if let Some(limits) = plan.limits {
-            known.limits = Some(limits);
-        }
-        // Names first: the buckets of limits without `per` become known here before any agent speaks of them.
-        for (number, key) in &plan.names {
-            let local = if key.is_whole() {
-                self.children.intern_whole(key)
-            } else {
-                self.children.buckets().number(key)
-            };
-            if let Some(local) = local {
-                known.link.learn(local, *number);
-            }
-        }
-        let mut changed = Vec::new();
-        for entry in plan.shared.iter().chain(&plan.private) {
-            if let Some(local) = known.link.local(entry.bucket) {
-                let counts = self.children.buckets().get(local).map(|bucket| bucket.counts);
-                known.wanted.insert(local, Wanted::of(*entry, counts.unwrap_or_default(), now));
-                changed.push(local);
-            }
-        }
+        let changed = known.take(plan, &mut self.children, now);
         if self.choose(now) == Some(parent) {
             self.adopt_limits_of(parent);
             if was_fresh {
@@ -316,9 +241,9 @@ impl Zone {
     fn choose(&mut self, now: Moment) -> Option<ParentIndex> {
         let views: Vec<Candidate> =
             self.parents.iter().map(|parent| parent.candidate(now, self.hold)).collect();
+        let before = self.choice.obeyed();
         let chosen = self.choice.next(&views, now);
-        if chosen != self.obeyed {
-            self.obeyed = chosen;
+        if chosen != before {
             self.turn_to_obeyed(now);
         }
         chosen
@@ -339,11 +264,11 @@ impl Zone {
 
     /// The place of the controller that is obeyed.
     pub fn obeyed(&self) -> Option<ParentIndex> {
-        self.obeyed
+        self.choice.obeyed()
     }
 
     fn turn_to_obeyed(&mut self, now: Moment) {
-        let Some(parent) = self.obeyed else { return };
+        let Some(parent) = self.obeyed() else { return };
         // Each controller numbers our reports by itself.
         let next = self.parents[parent].link.said() + 1;
         self.unanswered.values_mut().for_each(|unanswered| unanswered.ours = next);
@@ -367,7 +292,7 @@ impl Zone {
 
     /// The plan that is obeyed.
     pub fn obeyed_plan(&self) -> Option<&HeldPlan> {
-        self.obeyed.and_then(|parent| self.parents[parent].link.plan())
+        self.obeyed().and_then(|parent| self.parents[parent].link.plan())
     }
 
     /// What the plan that is obeyed is worth.

@@ -29,23 +29,15 @@ impl Agent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::Identity;
     use crate::bucket::{BucketKey, Counts};
-    use crate::message::Incarnation;
+    use crate::testing::identity;
 
     fn millis(millis: u64) -> Moment {
         Moment::after(Duration::from_millis(millis))
     }
 
     fn agent() -> Agent {
-        let identity = Identity {
-            node: "agent".into(),
-            incarnation: Incarnation(1),
-            zone: "a".into(),
-            region: String::new(),
-            version: "1".into(),
-        };
-        let mut agent = Agent::new(identity, Duration::from_secs(60), millis(0));
+        let mut agent = Agent::new(identity("agent"), Duration::from_secs(60), millis(0));
         agent.attached("http://10.0.0.1:7100".into());
         agent
     }

@@ -60,6 +60,11 @@ struct Contender {
 }
 
 impl Choice {
+    /// The controller that is obeyed.
+    pub(super) fn obeyed(&self) -> Option<ParentIndex> {
+        self.obeyed
+    }
+
     /// The controller to obey now.
     pub(super) fn next(&mut self, candidates: &[Candidate], now: Moment) -> Option<ParentIndex> {
         let best = best_of(candidates)?;

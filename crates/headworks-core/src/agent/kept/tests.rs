@@ -1,9 +1,9 @@
 use super::*;
-use crate::agent::{Identity, InForce};
+use crate::agent::InForce;
 use crate::ladder::PlanState;
 use crate::limits::{Limit, SilencePolicy};
 use crate::message::{BucketNumber, Incarnation, Plan, PlanEntry};
-use crate::testing::limit;
+use crate::testing::{identity, limit};
 
 const HOLD: Duration = Duration::from_secs(60);
 
@@ -12,14 +12,7 @@ fn seconds(seconds: u64) -> Moment {
 }
 
 fn agent() -> Agent {
-    let identity = Identity {
-        node: "agent".into(),
-        incarnation: Incarnation(1),
-        zone: "a".into(),
-        region: String::new(),
-        version: "1".into(),
-    };
-    Agent::new(identity, HOLD, seconds(0))
+    Agent::new(identity("agent"), HOLD, seconds(0))
 }
 
 fn limits() -> Vec<Limit> {
