@@ -122,6 +122,31 @@ fn good_limits_pass_the_check() {
 }
 
 #[test]
+fn limits_that_would_be_held_badly_are_warned_of_and_pass_the_check() {
+    let file = LimitsFile::new(
+        "limits:\n  - name: quota\n    per: [tenant]\n    rate: 10/minute\n  - {name: many, rate: 500/second}\n  - {name: some, rate: 5/second}\n",
+    );
+    let path = file.path().display().to_string();
+    let warnings = |flags: &[&str]| {
+        let ended = Process::run([&["limits", "check", &path], flags].concat(), AT_ONCE);
+        assert!(
+            ended.status.success() && ended.stdout.contains("3 limits"),
+            "{}{}",
+            ended.stdout,
+            ended.stderr
+        );
+        ended.stderr
+    };
+    let of_ten = warnings(&[]);
+    let start = format!("{path}:4:11: warning: limits[0].rate: 10/minute");
+    assert!(of_ten.starts_with(&start) && of_ten.contains("`enforcement: exact`"), "{of_ten}");
+    assert_eq!(of_ten.lines().count(), 1, "{of_ten}");
+    let of_many = warnings(&["--agents", "1000"]);
+    assert!(of_many.lines().count() == 2 && of_many.contains(":6:24: warning: limits[2].rate:"), "{of_many}");
+    fails(&["limits", "check", &path, "--agents", "0"], 64, &["--agents"]);
+}
+
+#[test]
 fn a_port_in_use_is_named_with_its_flag_and_cause() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().to_string();

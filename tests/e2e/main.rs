@@ -21,6 +21,8 @@ mod controller_away;
 mod descriptors;
 mod dev;
 mod drain;
+mod exact;
+mod exact_store;
 mod failover;
 mod faults_links;
 mod hostile_plan;

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use headworks_core::agent::{Agent as State, Identity};
 use headworks_core::ladder::PlanState;
+use headworks_core::limits::LimitSet;
 use headworks_core::message::{BucketNumber, Incarnation};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,9 +34,21 @@ pub struct Builder {
     hold: Duration,
     state_dir: Option<PathBuf>,
     tls: Option<Tls>,
+    standalone: Option<Standalone>,
 }
 
+/// The limits of an agent without a control plane, and how many sets of them there have been.
+pub type Standalone = watch::Receiver<(u64, Arc<LimitSet>)>;
+
 impl Builder {
+    /// Limits that come from the agent's own process, in the place of aggregators. They should be exact: nobody computes
+    /// drop ratios for the others, and everything passes them but bans.
+    #[must_use]
+    pub fn standalone(mut self, limits: Standalone) -> Self {
+        self.standalone = Some(limits);
+        self
+    }
+
     /// The aggregators of the agent's zone, as `http://host:port` or `https://host:port`; it attaches to one of them at a time. A host that is a
     /// name with several addresses stands for several aggregators.
     #[must_use]
@@ -98,6 +111,7 @@ impl Builder {
             },
             tls: self.tls,
             keeper,
+            standalone: self.standalone,
             records: HashMap::new(),
             outbox: None,
             told: PlanState::None,
@@ -105,6 +119,7 @@ impl Builder {
             refused: 0,
         };
         agent.take_over();
+        agent.take_own();
         agent
     }
 }
@@ -118,6 +133,7 @@ pub struct Agent {
     parents: Parents,
     tls: Option<Tls>,
     keeper: Option<Keeper>,
+    standalone: Option<Standalone>,
     records: HashMap<BucketNumber, Arc<Record>>,
     outbox: Option<Outbox>,
     told: PlanState,
@@ -142,6 +158,7 @@ impl Agent {
             hold: HOLD,
             state_dir: None,
             tls: None,
+            standalone: None,
         }
     }
 
@@ -161,6 +178,7 @@ impl Agent {
             streams.spawn(uplink::keep_attached(0, self.parents.clone(), events, shutdown.clone()));
         }
         let spent = self.limiter.clone();
+        let mut own = self.standalone.clone();
         let mut beat = interval(BEAT);
         // After a pause one beat is enough: a burst of missed ones would be a burst of reports.
         beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -169,6 +187,7 @@ impl Agent {
                 () = shutdown.cancelled() => break,
                 Some(event) = inbox.recv() => self.take(event),
                 () = spent.spent() => {}
+                () = changed(&mut own) => self.take_own(),
                 _ = beat.tick() => spent.rest(),
             }
             self.beat();
@@ -185,6 +204,16 @@ impl Agent {
             self.state.restore(kept, self.clock.now());
             self.limiter.install(self.state.limits());
             self.beat();
+        }
+    }
+
+    /// Puts the limits of the agent's own process in force.
+    fn take_own(&mut self) {
+        if let Some(own) = &mut self.standalone {
+            let limits = own.borrow_and_update().1.clone();
+            tracing::info!(limits = limits.limits().len(), digest = %limits.digest(), "limits in force");
+            self.limiter.install(&limits);
+            self.tell_state();
         }
     }
 
@@ -213,6 +242,11 @@ impl Agent {
                 self.follow_switch();
                 if let Some(limits) = effects.limits {
                     tracing::info!(limits = limits.limits().len(), digest = %limits.digest(), "limits in force");
+                    if limits.limits().iter().any(|limit| limit.exact().is_some()) {
+                        tracing::warn!(
+                            "exact limits are counted by each agent for itself: the fleet may pass as often as much"
+                        );
+                    }
                     self.limiter.install(&limits);
                 }
             }
@@ -235,6 +269,7 @@ impl Agent {
     fn beat(&mut self) {
         let now = self.clock.now();
         self.read_counts();
+        self.limiter.sweep();
         if let Some(outbox) = &self.outbox
             && outbox.has_room()
             && let Some(report) = self.state.report(now)
@@ -272,6 +307,11 @@ impl Agent {
 
     /// Shows the state of the link, and logs each change of it once.
     fn tell_state(&mut self) {
+        if let Some(own) = &self.standalone {
+            let (generation, limits) = own.borrow().clone();
+            self.limiter.set_link(LinkStats::standalone(generation, limits.digest()));
+            return;
+        }
         let now = self.clock.now();
         let state = self.state.plan_state(now);
         let plan = self.state.link().plan();
@@ -298,6 +338,16 @@ impl Agent {
             outbox.goodbye();
         }
     }
+}
+
+/// Waits for other limits of the process's own, for ever where there are none to come.
+async fn changed(own: &mut Option<Standalone>) {
+    if let Some(own) = own
+        && own.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Logs a change of what the plan in hand is worth, in the words that operators look for.

@@ -20,13 +20,23 @@
 
 mod agent;
 mod clock;
+mod exact;
 mod limiter;
 mod state;
+#[cfg(feature = "redis")]
+mod store;
 pub mod tls;
 pub mod uplink;
 
-pub use agent::{Agent, Builder, HOLD, draw_incarnation, log_plan_state, log_shadow_all};
+pub use agent::{Agent, Builder, HOLD, Standalone, draw_incarnation, log_plan_state, log_shadow_all};
 pub use clock::Clock;
+pub use exact::Remaining;
 pub use headworks_core::attributes::Attributes;
 pub use headworks_core::ladder::PlanState;
-pub use limiter::{Decisive, LimitStats, Limiter, LimiterStats, LinkStats, Verdict};
+#[cfg(feature = "redis")]
+pub use limiter::SharedLimiter;
+pub use limiter::{
+    Decisive, LimitRef, LimitStats, Limiter, LimiterStats, LinkStats, Standing, Unanswerable, Verdict,
+};
+#[cfg(feature = "redis")]
+pub use store::{Store, StoreError, StoreSettings, StoreStats, StoreTls};

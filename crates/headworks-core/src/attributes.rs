@@ -13,6 +13,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// The value of `key`, if the request has it.
+    #[inline]
     pub fn get(self, key: &str) -> Option<&'a str> {
         self.0.iter().find(|(k, _)| *k == key).map(|(_, v)| *v)
     }

@@ -408,7 +408,9 @@ impl Children {
         self.most_of_an_agent = bounded
             .filter_map(|limit| Some((limit.name.clone(), limit.max_rate_per_agent?.per_second())))
             .collect();
-        for limit in new.limits().iter().filter(|limit| limit.per.is_empty() && limit.mode != Mode::Off) {
+        // What is counted in one place has no part in plans.
+        let planned = new.limits().iter().filter(|limit| limit.exact().is_none() && limit.mode != Mode::Off);
+        for limit in planned.filter(|limit| limit.per.is_empty()) {
             self.intern_whole(&BucketKey::whole(limit.name.clone()));
         }
         self.revision += 1;

@@ -12,6 +12,7 @@ pub mod bucket;
 pub mod budget;
 pub mod children;
 pub mod decision;
+pub mod exact;
 pub mod fleet;
 pub mod guard;
 pub mod invariant;

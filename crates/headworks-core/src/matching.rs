@@ -32,6 +32,17 @@ pub enum Encounter<'a> {
     DroppedForMissing,
 }
 
+/// What a limit has to do with a request, in few words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meeting<'a> {
+    /// Nothing.
+    Unconcerned,
+    /// It counts the request in one of its buckets, whose first value this is: most limits have no more than one.
+    Counted(&'a str),
+    /// It concerns the request, which lacks a `per` key, and drops such requests.
+    DroppedForMissing,
+}
+
 impl Limit {
     /// What this limit has to do with a request of these attributes. Values compare byte by byte.
     pub fn encounter<'a>(&self, attributes: Attributes<'a>) -> Encounter<'a> {
@@ -50,6 +61,43 @@ impl Limit {
         Encounter::Counted(BorrowedValues { values, len: self.per.len().min(MAX_PER_KEYS) })
     }
 
+    /// The same without the values but the first, which [`Limit::values`] tells: for whoever needs no list of them.
+    #[inline(always)]
+    pub fn meeting<'a>(&self, attributes: Attributes<'a>) -> Meeting<'a> {
+        if self.mode == Mode::Off || !self.concerns(attributes) {
+            return Meeting::Unconcerned;
+        }
+        let Some((first, others)) = self.per.split_first() else { return Meeting::Counted("") };
+        match attributes.get(first) {
+            Some(first) if others.is_empty() => Meeting::Counted(first),
+            first => self.meeting_of_several(first, others, attributes),
+        }
+    }
+
+    #[cold]
+    fn meeting_of_several<'a>(
+        &self,
+        first: Option<&'a str>,
+        others: &[String],
+        attributes: Attributes<'a>,
+    ) -> Meeting<'a> {
+        match (first, self.missing) {
+            (first, Missing::Empty) => Meeting::Counted(first.unwrap_or_default()),
+            (Some(first), _) if others.iter().all(|key| attributes.get(key).is_some()) => {
+                Meeting::Counted(first)
+            }
+            (_, Missing::Skip) => Meeting::Unconcerned,
+            (_, Missing::Drop) => Meeting::DroppedForMissing,
+        }
+    }
+
+    /// The values of the `per` keys in a request that this limit counts, in their order.
+    #[inline]
+    pub fn values<'a>(&self, attributes: Attributes<'a>) -> impl Iterator<Item = &'a str> + Clone {
+        self.per.iter().map(move |key| attributes.get(key).unwrap_or_default())
+    }
+
+    #[inline]
     fn concerns(&self, attributes: Attributes<'_>) -> bool {
         self.matches.iter().all(|(key, value)| attributes.get(key) == Some(value))
     }

@@ -1,7 +1,7 @@
 //! What tests of this crate build their cases from.
 
 use crate::agent::Identity;
-use crate::limits::{Limit, Missing, Mode, OnSilence, SurgeGuard};
+use crate::limits::{Enforcement, Limit, Missing, Mode, OnSilence, SurgeGuard};
 use crate::message::Incarnation;
 use crate::units::{Rate, Unit};
 
@@ -32,5 +32,7 @@ pub(crate) fn limit(name: &str, amount: u64) -> Limit {
         burst: None,
         surge_guard: SurgeGuard::default(),
         max_rate_per_agent: None,
+        enforcement: Enforcement::DropRatio,
+        overrides: Vec::new(),
     }
 }

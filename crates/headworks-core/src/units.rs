@@ -15,9 +15,30 @@ impl Moment {
         Self(u64::try_from(since_origin.as_nanos()).unwrap_or(u64::MAX))
     }
 
+    /// The same in nanoseconds.
+    #[inline]
+    pub fn after_nanos(since_origin: u64) -> Self {
+        Self(since_origin)
+    }
+
     /// Time gone by since `earlier`; zero if `earlier` is in the future.
+    #[inline]
     pub fn since(self, earlier: Moment) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.nanos_since(earlier))
+    }
+
+    /// The same in nanoseconds.
+    #[inline]
+    pub fn nanos_since(self, earlier: Moment) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The last moment up to this one that is a whole number of `step`s after the origin; a step of 0 is none.
+    #[must_use]
+    #[inline]
+    pub fn rounded_down(self, step: Duration) -> Self {
+        let step = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0 - self.0.checked_rem(step).unwrap_or(0))
     }
 }
 
@@ -87,6 +108,10 @@ pub enum Unit {
     Hour,
     /// 24 hours.
     Day,
+    /// 30 days, whatever the calendar says. For exact limits only.
+    Month,
+    /// 365 days, whatever the calendar says. For exact limits only.
+    Year,
 }
 
 impl Unit {
@@ -97,6 +122,8 @@ impl Unit {
             Unit::Minute => Duration::from_secs(60),
             Unit::Hour => Duration::from_secs(3600),
             Unit::Day => Duration::from_secs(24 * 3600),
+            Unit::Month => Duration::from_secs(30 * 24 * 3600),
+            Unit::Year => Duration::from_secs(365 * 24 * 3600),
         }
     }
 
@@ -107,6 +134,8 @@ impl Unit {
             Unit::Minute => "minute",
             Unit::Hour => "hour",
             Unit::Day => "day",
+            Unit::Month => "month",
+            Unit::Year => "year",
         }
     }
 }

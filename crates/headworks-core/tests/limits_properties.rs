@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use headworks_core::limits::{
-    Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard, parse, parse_bytes, print,
+    Algorithm, Enforcement, Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override, SilencePolicy,
+    StoreFailure, SurgeGuard, parse, parse_bytes, print,
 };
 use headworks_core::units::{Rate, Unit};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -106,13 +107,55 @@ prop_compose! {
         let max_rate_per_agent = max_rate_per_agent.filter(bounds);
         Limit {
             name: "".into(), matches, per, rate, cost, mode, order, on_silence, max_buckets, missing, burst,
-            surge_guard, max_rate_per_agent,
+            surge_guard, max_rate_per_agent, enforcement: Enforcement::DropRatio, overrides: Vec::new(),
         }
     }
 }
 
+/// What a limit becomes when it is exact: other fields have an effect.
+fn exact_limit() -> impl Strategy<Value = Limit> {
+    let algorithms = vec![Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+    let exact = (select(algorithms), select(vec![StoreFailure::Open, StoreFailure::Closed]))
+        .prop_map(|(algorithm, on_store_failure)| Exact { algorithm, on_store_failure });
+    let modes = proptest::option::of(select(vec![Mode::Enforce, Mode::Shadow, Mode::Off]));
+    let others = btree_map(nasty(), (rate_of_exact(), 1..=1_000_000_u64, modes), 0..3);
+    (limit(), exact, rate_of_exact(), 1..=1_000_000_u64, others).prop_map(
+        |(limit, exact, rate, burst, others)| {
+            let burst_of = |rate: &Rate, burst| {
+                let has_one = exact.algorithm == Algorithm::TokenBucket
+                    && matches!(rate, Rate::Per { amount: 1.., .. });
+                has_one.then_some(burst)
+            };
+            let overrides = limit.per.first().into_iter().flat_map(|key| {
+                others.iter().map(|(value, (rate, burst, mode))| Override {
+                    matches: vec![(key.clone(), value.clone())],
+                    rate: *rate,
+                    burst: burst_of(rate, *burst),
+                    mode: *mode,
+                })
+            });
+            Limit {
+                overrides: overrides.collect(),
+                burst: burst_of(&rate, burst),
+                rate,
+                cost: 1,
+                enforcement: Enforcement::Exact(exact),
+                on_silence: OnSilence::default(),
+                surge_guard: SurgeGuard::default(),
+                max_rate_per_agent: None,
+                ..limit
+            }
+        },
+    )
+}
+
+fn rate_of_exact() -> impl Strategy<Value = Rate> {
+    let slow = (1..1000_u64, select(vec![Unit::Month, Unit::Year]));
+    prop_oneof![rate(), slow.prop_map(|(amount, unit)| Rate::Per { amount, unit })]
+}
+
 fn set() -> impl Strategy<Value = LimitSet> {
-    let named = btree_map("[a-zA-Z0-9_.:/-]{1,12}", limit(), 0..5);
+    let named = btree_map("[a-zA-Z0-9_.:/-]{1,12}", prop_oneof![limit(), exact_limit()], 0..5);
     named.prop_map(|limits| {
         LimitSet::new(limits.into_iter().map(|(name, limit)| Limit { name: name.into(), ..limit }).collect())
     })

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use headworks_core::limits::{Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard};
+use headworks_core::limits::{
+    Algorithm, Enforcement, Exact, Limit, LimitSet, MAX_OVERRIDES, Missing, Mode, OnSilence, Override,
+    SilencePolicy, StoreFailure, SurgeGuard,
+};
 use headworks_core::matching::MAX_PER_KEYS;
 use headworks_core::units::{Rate, Unit};
 
@@ -15,15 +18,16 @@ pub(crate) fn encode(set: &LimitSet) -> wire::LimitSet {
 }
 
 fn encode_limit(limit: &Limit) -> wire::Limit {
-    let attribute =
-        |(key, value): &(String, String)| wire::Attribute { key: key.clone(), value: value.clone() };
+    let mode = encode_mode(limit.mode).into();
+    let exact = limit.exact().map(|exact| encode_exact(mode, exact));
     wire::Limit {
         name: limit.name.to_string(),
-        r#match: limit.matches.iter().map(attribute).collect(),
+        r#match: limit.matches.iter().map(encode_attribute).collect(),
         per: limit.per.clone(),
         rate: Some(encode_rate(limit.rate)),
         cost: limit.cost,
-        mode: encode_mode(limit.mode).into(),
+        // So that a node which does not know `exact` refuses the limit, instead of dropping by ratio.
+        mode: if exact.is_some() { wire::Mode::Unspecified.into() } else { mode },
         order: limit.order,
         on_silence: Some(wire::OnSilence {
             policy: encode_policy(limit.on_silence.policy).into(),
@@ -34,6 +38,34 @@ fn encode_limit(limit: &Limit) -> wire::Limit {
         burst: limit.burst,
         surge_guard_hundredths: encode_guard(limit.surge_guard),
         max_rate_per_agent: limit.max_rate_per_agent.map(encode_rate),
+        exact,
+        overrides: limit.overrides.iter().map(encode_override).collect(),
+    }
+}
+
+fn encode_attribute((key, value): &(String, String)) -> wire::Attribute {
+    wire::Attribute { key: key.clone(), value: value.clone() }
+}
+
+fn encode_exact(mode: i32, exact: Exact) -> wire::Exact {
+    let algorithm = match exact.algorithm {
+        Algorithm::TokenBucket => wire::Algorithm::TokenBucket,
+        Algorithm::SlidingWindow => wire::Algorithm::SlidingWindow,
+        Algorithm::FixedWindow => wire::Algorithm::FixedWindow,
+    };
+    let on_store_failure = match exact.on_store_failure {
+        StoreFailure::Open => wire::StoreFailure::Open,
+        StoreFailure::Closed => wire::StoreFailure::Closed,
+    };
+    wire::Exact { mode, algorithm: algorithm.into(), on_store_failure: on_store_failure.into() }
+}
+
+fn encode_override(other: &Override) -> wire::Override {
+    wire::Override {
+        r#match: other.matches.iter().map(encode_attribute).collect(),
+        rate: Some(encode_rate(other.rate)),
+        burst: other.burst,
+        mode: other.mode.map_or(wire::Mode::Unspecified, encode_mode).into(),
     }
 }
 
@@ -61,6 +93,8 @@ fn encode_unit(unit: Unit) -> wire::Unit {
         Unit::Minute => wire::Unit::Minute,
         Unit::Hour => wire::Unit::Hour,
         Unit::Day => wire::Unit::Day,
+        Unit::Month => wire::Unit::Month,
+        Unit::Year => wire::Unit::Year,
     }
 }
 
@@ -106,12 +140,18 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
     if !is_bounded(&limit) || limit.cost == 0 || limit.max_buckets == 0 || limit.burst == Some(0) {
         return None;
     }
-    let mode = decode_mode(limit.mode())?;
+    let enforcement = decode_enforcement(limit.exact.as_ref())?;
+    let mode = decode_mode(limit.exact.as_ref().map_or(limit.mode(), wire::Exact::mode))?;
+    let overrides = decode_overrides(&limit, enforcement)?;
+    let rate = decode_rate(limit.rate?)?;
+    if enforcement == Enforcement::DropRatio && is_for_exact_limits_only(rate) {
+        return None;
+    }
     let missing = decode_missing(limit.missing())?;
     let surge_guard = decode_guard(limit.surge_guard_hundredths)?;
     let max_rate_per_agent = decode_bound(limit.max_rate_per_agent)?;
     Some(Limit {
-        rate: decode_rate(limit.rate?)?,
+        rate,
         on_silence: decode_silence(&limit.on_silence.unwrap_or_default())?,
         name: limit.name.into(),
         matches: limit.r#match.into_iter().map(|attribute| (attribute.key, attribute.value)).collect(),
@@ -124,6 +164,55 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
         burst: limit.burst,
         surge_guard,
         max_rate_per_agent,
+        enforcement,
+        overrides,
+    })
+}
+
+fn is_for_exact_limits_only(rate: Rate) -> bool {
+    matches!(rate, Rate::Per { unit: Unit::Month | Unit::Year, .. })
+}
+
+fn decode_enforcement(exact: Option<&wire::Exact>) -> Option<Enforcement> {
+    let Some(exact) = exact else { return Some(Enforcement::DropRatio) };
+    let algorithm = match exact.algorithm() {
+        wire::Algorithm::Unspecified => return None,
+        wire::Algorithm::TokenBucket => Algorithm::TokenBucket,
+        wire::Algorithm::SlidingWindow => Algorithm::SlidingWindow,
+        wire::Algorithm::FixedWindow => Algorithm::FixedWindow,
+    };
+    let on_store_failure = match exact.on_store_failure() {
+        wire::StoreFailure::Unspecified => return None,
+        wire::StoreFailure::Open => StoreFailure::Open,
+        wire::StoreFailure::Closed => StoreFailure::Closed,
+    };
+    Some(Enforcement::Exact(Exact { algorithm, on_store_failure }))
+}
+
+fn decode_overrides(limit: &wire::Limit, enforcement: Enforcement) -> Option<Vec<Override>> {
+    let allowed = if enforcement == Enforcement::DropRatio { 0 } else { MAX_OVERRIDES };
+    if limit.overrides.len() > allowed {
+        return None;
+    }
+    limit.overrides.iter().map(|other| decode_override(other, &limit.per)).collect()
+}
+
+/// One that chooses by other keys than `per` would give a bucket two rates.
+fn decode_override(other: &wire::Override, per: &[String]) -> Option<Override> {
+    let is_sound = |attribute: &wire::Attribute| {
+        per.contains(&attribute.key) && (1..=MAX_VALUE).contains(&attribute.value.len())
+    };
+    if other.r#match.is_empty() || !other.r#match.iter().all(is_sound) || other.burst == Some(0) {
+        return None;
+    }
+    // Only what is left out takes the limit's mode; one of a later release makes no sense.
+    let mode = if other.mode == 0 { None } else { Some(decode_mode(other.mode())?) };
+    let attribute = |attribute: &wire::Attribute| (attribute.key.clone(), attribute.value.clone());
+    Some(Override {
+        matches: other.r#match.iter().map(attribute).collect(),
+        rate: decode_rate(other.rate?)?,
+        burst: other.burst,
+        mode,
     })
 }
 
@@ -160,6 +249,8 @@ fn decode_unit(unit: wire::Unit) -> Option<Unit> {
         wire::Unit::Minute => Some(Unit::Minute),
         wire::Unit::Hour => Some(Unit::Hour),
         wire::Unit::Day => Some(Unit::Day),
+        wire::Unit::Month => Some(Unit::Month),
+        wire::Unit::Year => Some(Unit::Year),
     }
 }
 

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use headworks_core::agent::{Kept, KeptBucket};
 use headworks_core::bucket::{BucketKey, Counts, Values};
-use headworks_core::limits::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard};
+use headworks_core::limits::{
+    Algorithm, Digest, Enforcement, Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override,
+    SilencePolicy, StoreFailure, SurgeGuard,
+};
 use headworks_core::message::{
     BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier, View,
 };
@@ -138,6 +141,8 @@ fn limit(name: &str, rate: Rate) -> Limit {
         burst: None,
         surge_guard: SurgeGuard::default(),
         max_rate_per_agent: None,
+        enforcement: Enforcement::DropRatio,
+        overrides: Vec::new(),
     }
 }
 
@@ -173,6 +178,30 @@ fn limits() -> LimitSet {
         Limit { burst: Some(300), ..limit("exported", Rate::Per { amount: 1_000, unit: Unit::Hour }) },
         limit("counted", Rate::Unlimited),
         Limit { matches: vec![attribute("user", "mallory")], ..limit("banned", per_second(0)) },
+        Limit {
+            per: vec!["tenant".into()],
+            mode: Mode::Shadow,
+            burst: Some(20),
+            enforcement: Enforcement::Exact(Exact {
+                algorithm: Algorithm::TokenBucket,
+                on_store_failure: StoreFailure::Closed,
+            }),
+            overrides: vec![
+                Override {
+                    matches: vec![attribute("tenant", "batch-*")],
+                    rate: Rate::Per { amount: 5, unit: Unit::Month },
+                    burst: Some(2),
+                    mode: None,
+                },
+                Override {
+                    matches: vec![attribute("tenant", "trial")],
+                    rate: per_second(7),
+                    burst: None,
+                    mode: Some(Mode::Off),
+                },
+            ],
+            ..limit("exact", Rate::Per { amount: 9, unit: Unit::Year })
+        },
     ])
 }
 

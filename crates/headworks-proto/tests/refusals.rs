@@ -291,6 +291,14 @@ fn sound_limit(name: &str) -> wire::Limit {
     }
 }
 
+fn exact() -> wire::Exact {
+    wire::Exact {
+        mode: wire::Mode::Enforce.into(),
+        algorithm: wire::Algorithm::TokenBucket.into(),
+        on_store_failure: wire::StoreFailure::Open.into(),
+    }
+}
+
 fn sound_plan() -> wire::Plan {
     wire::Plan { incarnation: 1, limits_digest: vec![7; 16], ..wire::Plan::default() }
 }
@@ -302,8 +310,28 @@ fn decode(plan: wire::Plan) -> Result<(Plan, u32), WireError> {
 type Damage = fn(&mut wire::Limit);
 
 /// One way each in which a limit makes no sense, or only to a later release.
-const SENSELESS: [(&str, Damage); 20] = [
+const SENSELESS: [(&str, Damage); 27] = [
     ("no name", |limit| limit.name.clear()),
+    ("an exact limit without a mode", |limit| limit.exact = Some(wire::Exact { mode: 0, ..exact() })),
+    ("an algorithm of a later release", |limit| limit.exact = Some(wire::Exact { algorithm: 99, ..exact() })),
+    ("no word on a failing store", |limit| {
+        limit.exact = Some(wire::Exact { on_store_failure: 0, ..exact() });
+    }),
+    ("overrides of a drop ratio", |limit| limit.overrides = vec![wire::Override::default()]),
+    ("an override of no bucket", |limit| {
+        limit.exact = Some(exact());
+        limit.overrides = vec![wire::Override { rate: limit.rate, ..wire::Override::default() }];
+    }),
+    ("an override in a mode of a later release", |limit| {
+        limit.exact = Some(exact());
+        limit.per = vec!["tenant".into()];
+        let tenant = wire::Attribute { key: "tenant".into(), value: "a".into() };
+        limit.overrides =
+            vec![wire::Override { r#match: vec![tenant], rate: limit.rate, mode: 99, ..Default::default() }];
+    }),
+    ("a drop ratio by the year", |limit| {
+        limit.rate = Some(wire::Rate { unit: wire::Unit::Year.into(), ..limit.rate.unwrap_or_default() });
+    }),
     ("a long name", |limit| limit.name = "n".repeat(129)),
     ("a name that forges a line", |limit| limit.name = "x\"} 1\nevil_total{a=\"b".into()),
     ("the name of another", |limit| limit.name = "before".into()),

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headworks_core::bucket::{BucketKey, Counts, Values};
-use headworks_core::limits::{Digest, Limit, LimitSet, Missing, Mode, OnSilence, SilencePolicy, SurgeGuard};
+use headworks_core::limits::{
+    Algorithm, Digest, Enforcement, Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override,
+    SilencePolicy, StoreFailure, SurgeGuard,
+};
 use headworks_core::message::{
     BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier, View,
 };
@@ -129,6 +132,10 @@ fn rate() -> impl Strategy<Value = Rate> {
     prop_oneof![Just(Rate::Unlimited), (amount, unit).prop_map(|(amount, unit)| Rate::Per { amount, unit })]
 }
 
+fn own_mode() -> impl Strategy<Value = Option<Mode>> {
+    option::of(select(vec![Mode::Enforce, Mode::Shadow, Mode::Off]))
+}
+
 fn bound() -> impl Strategy<Value = Rate> {
     (1..=u64::MAX).prop_map(|amount| Rate::Per { amount, unit: Unit::Second })
 }
@@ -139,6 +146,16 @@ fn surge_guard() -> impl Strategy<Value = SurgeGuard> {
         Just(SurgeGuard::default()),
         (100..=10_000_u32).prop_map(SurgeGuard::Hundredths)
     ]
+}
+
+fn exact() -> impl Strategy<Value = Exact> {
+    let algorithms = vec![Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+    (select(algorithms), select(vec![StoreFailure::Open, StoreFailure::Closed]))
+        .prop_map(|(algorithm, on_store_failure)| Exact { algorithm, on_store_failure })
+}
+
+fn text_of_some_length() -> impl Strategy<Value = String> {
+    text().prop_filter("empty", |text| !text.is_empty())
 }
 
 prop_compose! {
@@ -156,8 +173,19 @@ prop_compose! {
         burst in option::of(1..=u64::MAX),
         surge_guard in surge_guard(),
         max_rate_per_agent in option::of(bound()),
+        exact in option::of(exact()),
+        (slow, chosen) in (any::<bool>(), option::of((text_of_some_length(), rate(), option::of(1..=u64::MAX), own_mode()))),
     ) -> Limit {
+        let rate = match rate {
+            Rate::Per { amount, .. } if slow && exact.is_some() => Rate::Per { amount, unit: Unit::Year },
+            rate => rate,
+        };
+        let overrides = chosen.filter(|_| exact.is_some()).into_iter().filter_map(|(value, rate, burst, own_mode)| {
+            Some(Override { matches: vec![(per.first()?.clone(), value)], rate, burst, mode: own_mode })
+        });
         Limit {
+            overrides: overrides.collect(),
+            enforcement: exact.map_or(Enforcement::DropRatio, Enforcement::Exact),
             name: "named by its place".into(),
             matches: matches.into_iter().collect(),
             per,

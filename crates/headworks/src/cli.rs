@@ -13,9 +13,11 @@ use crate::admin::AdminArgs;
 use crate::bench::{IdleArgs, SurgeArgs};
 use crate::certs::CertsArgs;
 use crate::duration;
+use crate::limits_check::CheckArgs;
 use crate::load::LoadArgs;
 use crate::shadow_all::{ClientArgs, ShadowAllArgs};
 use crate::simulate::SimulateArgs;
+use crate::store::StoreArgs;
 
 /// Limits that hold for the whole fleet, decided in each process without a network hop.
 #[derive(Debug, Parser)]
@@ -34,7 +36,7 @@ pub(crate) enum Command {
     /// Run a whole fleet in one process: controller, two zones, four agents and demo traffic with a surge
     Dev(DevArgs),
     /// Run an agent: answers /allow from the numbers that its aggregator pushes
-    Agent(AgentArgs),
+    Agent(Box<AgentArgs>),
     /// Run a zone's aggregator: sums its agents' counts, passes plans on
     Aggregator(AggregatorArgs),
     /// Run a controller: computes the fleet's headrooms from a limits file
@@ -72,12 +74,8 @@ pub(crate) enum CertsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LimitsCommand {
-    /// Check limits files: every fault with line and path; exit code 64 if there is one
-    Check {
-        /// Files, or folders of .yaml files
-        #[arg(required = true)]
-        paths: Vec<PathBuf>,
-    },
+    // Its help is that of its flags: a doc comment here would take its place.
+    Check(CheckArgs),
 }
 
 /// What all roles have in common.
@@ -144,19 +142,27 @@ pub(crate) struct AgentArgs {
     #[command(flatten)]
     pub(crate) stay: StayArgs,
     /// Zone that this agent stands in
-    #[arg(long, env = "HEADWORKS_ZONE", value_parser = name)]
-    pub(crate) zone: String,
+    #[arg(long, env = "HEADWORKS_ZONE", value_parser = name, required_unless_present = "standalone", default_value_if("standalone", "true", "standalone"))]
+    pub(crate) zone: Option<String>,
     /// Region of the zone
     #[arg(long, env = "HEADWORKS_REGION", default_value = "", value_parser = region)]
     pub(crate) region: String,
+    /// Be a whole rate limiter in one process, for the exact limits of --limits: no aggregator, no controller
+    #[arg(long, env = "HEADWORKS_STANDALONE", requires = "limits", conflicts_with_all = ["aggregators", "state_dir"], value_parser = switch())]
+    pub(crate) standalone: bool,
+    /// With --standalone: the limits file, or a folder of .yaml files; read again whenever its content changes
+    #[arg(long, env = "HEADWORKS_LIMITS", value_name = "FILE|DIR", requires = "standalone")]
+    pub(crate) limits: Option<PathBuf>,
     /// Aggregators of the zone, https:// or http://; the agent attaches to one, and to another when that is away. A name with several addresses
     /// stands for several aggregators
-    #[arg(long, env = "HEADWORKS_AGGREGATORS", value_delimiter = ',', required = true, value_name = "URL,…", value_parser = parent_url)]
+    #[arg(long, env = "HEADWORKS_AGGREGATORS", value_delimiter = ',', required_unless_present = "standalone", value_name = "URL,…", value_parser = parent_url)]
     pub(crate) aggregators: Vec<String>,
     /// Keep limits and drop ratios in a file of this directory, named after --id, and start from it when no aggregator
     /// answers
     #[arg(long, env = "HEADWORKS_STATE_DIR", value_name = "DIR", requires = "id")]
     pub(crate) state_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
     /// Where to answer /allow, /stats, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
     pub(crate) http: SocketAddr,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use headworks_core::limits::{Faults, Limit, LimitSet, parse_bytes};
+use headworks_core::limits::{Fault, Faults, Limit, LimitSet, parse_bytes, review};
 use headworks_proto::MAX_LIMITS_BYTES;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -40,14 +40,21 @@ pub(crate) enum LoadError {
 }
 
 fn lines(files: &[(PathBuf, Faults)]) -> String {
-    let mut lines = Vec::new();
-    for (path, faults) in files {
-        lines.extend(faults.listed().iter().map(|fault| format!("{}:{fault}", path.display())));
-        if faults.more() > 0 {
-            lines.push(format!("{}: and {} more", path.display(), faults.more()));
-        }
+    files.iter().flat_map(|(path, faults)| lines_of(path, faults, "")).collect::<Vec<_>>().join("\n")
+}
+
+fn lines_of(path: &Path, faults: &Faults, level: &str) -> Vec<String> {
+    let path = path.display();
+    let told = |fault: &Fault| {
+        let Fault { line, column, path: place, message } = fault;
+        let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
+        format!("{path}:{line}:{column}: {level}{place}{message}")
+    };
+    let mut lines: Vec<String> = faults.listed().iter().map(told).collect();
+    if faults.more() > 0 {
+        lines.push(format!("{path}: {level}and {} more", faults.more()));
     }
-    lines.join("\n")
+    lines
 }
 
 impl From<LoadError> for Failure {
@@ -102,10 +109,28 @@ fn read_file(path: &Path) -> Result<(PathBuf, Vec<u8>), LoadError> {
 impl Content {
     /// The limits of all files together, or every fault of every file.
     pub(crate) fn parse(&self) -> Result<LimitSet, LoadError> {
+        self.read_with(|_, bytes| parse_bytes(bytes))
+    }
+
+    /// The same, with a line for each limit that would be held better by other means in a fleet of so many agents.
+    pub(crate) fn review(&self, agents: u32) -> Result<(LimitSet, Vec<String>), LoadError> {
+        let mut warnings = Vec::new();
+        let limits = self.read_with(|path, bytes| {
+            let (set, advice) = review(bytes, agents)?;
+            warnings.extend(advice.iter().flat_map(|advice| lines_of(path, advice, "warning: ")));
+            Ok(set)
+        })?;
+        Ok((limits, warnings))
+    }
+
+    fn read_with(
+        &self,
+        mut read: impl FnMut(&Path, &[u8]) -> Result<LimitSet, Faults>,
+    ) -> Result<LimitSet, LoadError> {
         let mut sets = Vec::new();
         let mut faulty = Vec::new();
         for (path, bytes) in &self.0 {
-            match parse_bytes(bytes) {
+            match read(path, bytes) {
                 Ok(set) => sets.push((path, set)),
                 Err(faults) => faulty.push((path.clone(), faults)),
             }
@@ -170,29 +195,6 @@ pub(crate) async fn watch(
             }
         }
     }
-}
-
-/// `headworks limits check`: tells of every path, good or bad.
-pub(crate) fn check(paths: &[PathBuf]) -> Result<(), Failure> {
-    let mut bad = 0;
-    for path in paths {
-        match read(path).and_then(|content| content.parse()) {
-            Ok(limits) => {
-                let (count, digest) = (count(limits.limits().len(), "limit"), limits.digest());
-                println!("{}: {count}, digest {digest}", path.display());
-            }
-            Err(error) => {
-                bad += 1;
-                eprintln!("{error}");
-            }
-        }
-    }
-    let all = paths.len();
-    if bad == 0 { Ok(()) } else { Err(Failure::Usage(format!("{bad} of {} at fault", count(all, "path")))) }
-}
-
-fn count(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod duration;
 mod failure;
 mod front;
 mod legible;
+mod limits_check;
 mod limits_file;
 mod load;
 mod logging;
@@ -18,6 +19,7 @@ mod shadow_all;
 mod shutdown;
 mod simulate;
 mod status;
+mod store;
 mod tree;
 
 use std::process::ExitCode;
@@ -61,11 +63,11 @@ fn filter(cli: &Cli) -> String {
 async fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Dev(args) => role::dev::run(args).await?,
-        Command::Agent(args) => role::agent::run(args).await?,
+        Command::Agent(args) => role::agent::run(*args).await?,
         Command::Aggregator(args) => role::aggregator::run(args).await?,
         Command::Controller(args) => role::controller::run(args).await?,
         Command::Certs(CertsCommand::Dev(args)) => certs::dev(&args)?,
-        Command::Limits(LimitsCommand::Check { paths }) => limits_file::check(&paths)?,
+        Command::Limits(LimitsCommand::Check(args)) => limits_check::run(&args)?,
         Command::Load(args) => {
             return load::run(args).await.map_err(|error| Failure::of(&error).into_usage());
         }

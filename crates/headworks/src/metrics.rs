@@ -7,10 +7,10 @@ use headworks_core::ladder::PlanState;
 use metrics::{Label, counter, describe_counter, describe_gauge, gauge, with_local_recorder};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use crate::status::{LimitView, NodeStatus, TlsView};
+use crate::status::{LimitView, NodeStatus, StoreView, TlsView};
 
 /// What only rises, and what it counts.
-const COUNTERS: [(&str, &str); 13] = [
+const COUNTERS: [(&str, &str); 16] = [
     ("headworks_offered_total", "Cost units that reached the limit, before it dropped anything"),
     ("headworks_admitted_total", "Cost units that the limit let pass"),
     ("headworks_dropped_total", "Cost units that the limit dropped"),
@@ -29,11 +29,20 @@ const COUNTERS: [(&str, &str); 13] = [
     ("headworks_tls_reload_errors_total", "Times that a new certificate could not be used"),
     ("headworks_tls_refused_total", "Peers refused in the handshake or for their role, by cause"),
     ("headworks_reports_throttled_total", "Reports that had to wait, since their child sent too many"),
+    ("headworks_store_calls_total", "Calls to the store of exact limits"),
+    (
+        "headworks_store_failures_total",
+        "Checks of exact limits without an answer from the store, by cause: timeout, error or away",
+    ),
+    (
+        "headworks_store_spared_total",
+        "Checks of exact limits answered without a call to the store, since their bucket was known to be spent",
+    ),
     ("headworks_tree_closed_total", "Connections of children closed: no hello in time, or too many streams"),
 ];
 
 /// What is so at the moment.
-const GAUGES: [(&str, &str); 17] = [
+const GAUGES: [(&str, &str); 18] = [
     ("headworks_drop_ratio", "Part of the offered that is dropped, or would be in shadow, from 0 to 1"),
     ("headworks_limit_rate", "Cost units a second that the limit lets pass; +Inf when unlimited"),
     (
@@ -62,6 +71,7 @@ const GAUGES: [(&str, &str); 17] = [
         "headworks_tls_certificate_expires_timestamp_seconds",
         "When this node's own certificate expires, in seconds since 1970",
     ),
+    ("headworks_store_up", "1 while the store of exact limits answers"),
     ("headworks_build_info", "1, with the release and the tier as labels"),
 ];
 
@@ -96,6 +106,7 @@ fn record_node(status: &NodeStatus) {
     gauge!("headworks_shadow_all").set(f64::from(u8::from(status.shadow_all)));
     counter!("headworks_admin_refused_total").absolute(status.admin_refused);
     status.tls.iter().for_each(record_tls);
+    status.store.iter().for_each(record_store);
     if status.tier != "agent" {
         counter!("headworks_reports_throttled_total").absolute(status.reports_throttled);
         counter!("headworks_tree_closed_total", "cause" => "silent").absolute(status.tree_closed_silent);
@@ -111,7 +122,10 @@ fn record_node(status: &NodeStatus) {
             record_children(status, "agent");
             record_controllers(status);
         }
-        "agent" => counter!("headworks_state_write_errors_total").absolute(status.state_write_errors),
+        "agent" => {
+            counter!("headworks_state_write_errors_total").absolute(status.state_write_errors);
+            counter!("headworks_limits_load_errors_total").absolute(status.limits_load_errors);
+        }
         _ => {}
     }
 }
@@ -126,6 +140,15 @@ fn record_controllers(status: &NodeStatus) {
     };
     disagree("view", status.views_disagree);
     disagree("limits", status.limits_disagree);
+}
+
+fn record_store(store: &StoreView) {
+    gauge!("headworks_store_up").set(f64::from(u8::from(store.up)));
+    counter!("headworks_store_calls_total").absolute(store.calls);
+    counter!("headworks_store_spared_total").absolute(store.answered_here);
+    for (cause, count) in &store.failures {
+        counter!("headworks_store_failures_total", "cause" => cause.clone()).absolute(*count);
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "gauges are floats; seconds since 1970 stay below 2^53")]

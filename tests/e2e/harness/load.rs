@@ -15,12 +15,19 @@ pub(crate) struct Load {
     pub(crate) key: String,
     pub(crate) attributes: Vec<String>,
     pub(crate) rps: f64,
+    /// As fast as answers come, on so many connections, in place of a rate.
+    pub(crate) connections: Option<usize>,
 }
 
 impl Load {
     pub(crate) fn new(target: &str, rps: f64) -> Self {
         let attributes = vec!["service=checkout".to_owned()];
-        Self { target: target.to_owned(), key: "K".to_owned(), attributes, rps }
+        Self { target: target.to_owned(), key: "K".to_owned(), attributes, rps, connections: None }
+    }
+
+    /// As fast as answers come.
+    pub(crate) fn flat_out(target: &str, connections: usize) -> Self {
+        Self { connections: Some(connections), ..Self::new(target, 0.0) }
     }
 
     pub(crate) fn with(mut self, attribute: &str) -> Self {
@@ -31,7 +38,10 @@ impl Load {
     fn start(&self, duration: Duration) -> Process {
         let mut args =
             ["load", "--json", "--target", &self.target, "--key", &self.key].map(str::to_owned).to_vec();
-        args.extend(["--rps".to_owned(), self.rps.to_string()]);
+        match self.connections {
+            Some(connections) => args.extend(["--closed".to_owned(), connections.to_string()]),
+            None => args.extend(["--rps".to_owned(), self.rps.to_string()]),
+        }
         args.extend(["--duration".to_owned(), format!("{}s", duration.as_secs())]);
         args.extend(self.attributes.iter().flat_map(|attribute| ["--attr".to_owned(), attribute.clone()]));
         Process::start(&format!("load of {}/s on {}", self.rps, self.target), args)

@@ -2,12 +2,16 @@
 //!
 //! A decision reads the snapshot of the rules, finds the record of each bucket it meets, and touches that record's
 //! atomics. It takes no lock and makes no call; only the first request of a bucket allocates, and only one that finds an
-//! allowance spent reads the clock.
+//! allowance spent reads the clock. Exact limits have locks and read the clock (`crate::exact`).
 
 mod allowance;
 mod buckets;
+mod exact;
+mod limit_ref;
 mod record;
 mod rules;
+#[cfg(feature = "redis")]
+mod shared;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -15,7 +19,7 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use headworks_core::attributes::Attributes;
 use headworks_core::limits::{Limit, LimitSet, Mode};
 use headworks_core::matching::Encounter;
@@ -23,12 +27,18 @@ use headworks_core::units::Headroom;
 use tokio::sync::Notify;
 
 use crate::Clock;
+use crate::clock::WallClock;
+use crate::exact::Remaining;
 
+pub use limit_ref::LimitRef;
 pub(crate) use record::Record;
+#[cfg(feature = "redis")]
+pub use shared::SharedLimiter;
 pub use stats::{LimitStats, LimiterStats, LinkStats};
 
 use buckets::Opened;
-use rules::{Rules, Stage};
+use exact::Decided;
+use rules::Rules;
 
 /// Decides requests. Cheap to clone; all clones share their counts.
 #[derive(Clone, Debug)]
@@ -44,6 +54,8 @@ struct Inner {
     opened: Opened,
     link: ArcSwap<LinkStats>,
     clock: Clock,
+    /// What exact limits go by.
+    wall: WallClock,
     spent: Notify,
     /// The uplink was woken already, and has not come round since.
     woken: AtomicBool,
@@ -55,16 +67,91 @@ pub struct Verdict {
     /// Whether it passes.
     pub allowed: bool,
     /// The limit that refused it; for one that passes, the enforced limit with the least headroom of those it met.
+    /// For one that met enforced exact limits, the one of these that has least left.
     pub decisive: Option<Decisive>,
+    /// The request can have no verdict: it is not allowed, and nothing was charged to exact limits.
+    pub unanswerable: Option<Unanswerable>,
 }
 
 /// The limit that a verdict rests on.
 #[derive(Clone, Debug)]
 pub struct Decisive {
     /// The limit.
-    pub limit: Arc<Limit>,
-    /// The headroom of the bucket that the request met: limit over offered, fleet-wide.
-    pub headroom: Headroom,
+    pub limit: LimitRef,
+    /// How its bucket stands that the request met.
+    pub standing: Standing,
+}
+
+/// How a bucket stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Standing {
+    /// The headroom of the fleet: limit over offered.
+    Headroom(Headroom),
+    /// What an exact count has left.
+    Exact(Remaining),
+    /// The store that counts did not answer, and the limit says what that means: nothing remains that could be told.
+    Uncounted(Remaining),
+}
+
+/// Why a request has no verdict: a mistake of whoever asks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswerable {
+    /// No wait would let it pass.
+    #[error(
+        "the cost of {cost} is above {most}, the most that the limit {limit} ever passes at once: ask for at most {most}"
+    )]
+    NeverPasses {
+        /// The name of the limit.
+        limit: Arc<str>,
+        /// What the request costs.
+        cost: u64,
+        /// Most that passes at one moment.
+        most: u64,
+    },
+    /// A cost of 0 looks at exact limits, and it meets none.
+    #[error("a cost of 0 only looks at exact limits, and the request meets none: ask for 1 or more")]
+    NothingToSee,
+}
+
+impl Verdict {
+    const NOTHING_TO_SEE: Verdict =
+        Verdict { allowed: false, decisive: None, unanswerable: Some(Unanswerable::NothingToSee) };
+
+    #[inline]
+    fn of(allowed: bool, decisive: Option<Decisive>) -> Self {
+        Self { allowed, decisive, unanswerable: None }
+    }
+
+    /// By the limit at a place of the rules, if one is to be named.
+    fn by_ratio(rules: Guard<Arc<Rules>>, allowed: bool, named: Option<(usize, Headroom)>) -> Self {
+        let decisive = named.map(|(place, headroom)| Decisive {
+            limit: LimitRef::new(rules, place),
+            standing: Standing::Headroom(headroom),
+        });
+        Self::of(allowed, decisive)
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+struct Request<'a> {
+    attributes: Attributes<'a>,
+    asked: Option<u32>,
+    shadow_all: bool,
+}
+
+impl Request<'_> {
+    fn only_looks(self) -> bool {
+        self.asked == Some(0)
+    }
+
+    fn cost(self, limit: &Limit) -> u64 {
+        u64::from(self.asked.unwrap_or(limit.cost))
+    }
+
+    fn enforces(self, mode: Mode) -> bool {
+        mode == Mode::Enforce && !self.shadow_all
+    }
 }
 
 impl Limiter {
@@ -77,25 +164,62 @@ impl Limiter {
                 opened: Opened::default(),
                 link: ArcSwap::from_pointee(LinkStats::default()),
                 clock,
+                wall: WallClock::new(&clock),
                 spent: Notify::new(),
                 woken: AtomicBool::new(false),
             }),
         }
     }
 
-    /// Decides a request. `asked` is its cost, in the units of the limits, and each limit's own where it is `None`.
+    /// Decides a request. `asked` is its cost, in the units of the limits, and each limit's own where it is `None`; 0 only
+    /// looks at exact limits, for what a request that does not say would get.
     ///
     /// The limits that it meets form a pipeline: each counts and judges only what the enforced ones before it let
-    /// through. A shadow limit judges the same, and lets pass.
+    /// through. A shadow limit judges the same, and lets pass. Exact limits come last, and are charged together.
     pub fn check(&self, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
         let rules = self.inner.rules.load();
-        let shadow_all = self.inner.shadow_all.load(Relaxed);
-        let mut tightest: Option<(&Stage, Headroom)> = None;
+        let request = self.request(attributes, asked);
+        if request.only_looks() || rules.stages().is_empty() {
+            return exact::check(rules, request, || self.inner.wall.now());
+        }
+        self.check_both(rules, request)
+    }
+
+    #[inline]
+    fn request<'a>(&self, attributes: Attributes<'a>, asked: Option<u32>) -> Request<'a> {
+        Request { attributes, asked, shadow_all: self.inner.shadow_all.load(Relaxed) }
+    }
+
+    #[inline(never)]
+    fn check_both(&self, rules: Guard<Arc<Rules>>, request: Request<'_>) -> Verdict {
         let mut paid = Paid::default();
-        for stage in rules.stages() {
+        let (allowed, tightest) = self.check_ratios(&rules, request, &mut paid);
+        let exact = if allowed { exact::decide(&rules, request, || self.inner.wall.now()) } else { None };
+        match exact {
+            // What is counted one by one says more of the next request than a ratio does.
+            None | Some(Decided::By(true, None)) => Verdict::by_ratio(rules, allowed, tightest),
+            Some(decided) => {
+                if !decided.allows() {
+                    self.refund(&rules, &paid, request.attributes, request.asked);
+                }
+                decided.verdict(rules)
+            }
+        }
+    }
+
+    /// The limits that drop by ratio: whether all of them let the request pass, and which of them is to be named, by its place.
+    fn check_ratios(
+        &self,
+        rules: &Rules,
+        request: Request<'_>,
+        paid: &mut Paid,
+    ) -> (bool, Option<(usize, Headroom)>) {
+        let Request { attributes, asked, .. } = request;
+        let mut tightest: Option<(usize, Headroom)> = None;
+        for (place, stage) in rules.stages().iter().enumerate() {
             let limit = &stage.limit;
-            let cost = u64::from(asked.unwrap_or(limit.cost));
-            let enforced = limit.mode == Mode::Enforce && !shadow_all;
+            let cost = request.cost(limit);
+            let enforced = request.enforces(limit.mode);
             let (over, headroom) = match limit.encounter(attributes) {
                 Encounter::Unconcerned => continue,
                 Encounter::Counted(values) => {
@@ -113,21 +237,17 @@ impl Limiter {
                 }
             };
             if over && enforced {
-                self.refund(&rules, &paid, attributes, asked);
-                return Verdict {
-                    allowed: false,
-                    decisive: Some(Decisive { limit: limit.clone(), headroom }),
-                };
+                self.refund(rules, paid, attributes, asked);
+                return (false, Some((place, headroom)));
             }
             if stage.is_budget {
                 paid.passed(!over);
             }
             if enforced && tightest.is_none_or(|(_, least)| headroom < least) {
-                tightest = Some((stage, headroom));
+                tightest = Some((place, headroom));
             }
         }
-        let decisive = tightest.map(|(stage, headroom)| Decisive { limit: stage.limit.clone(), headroom });
-        Verdict { allowed: true, decisive }
+        (true, tightest)
     }
 
     /// A request was dropped: the budgets that it passed before are told that they need not pay for it.
@@ -163,6 +283,13 @@ impl Limiter {
         let rules = self.inner.rules.load().succeeded_by(limits);
         rules.open_whole(&self.inner.opened);
         self.inner.rules.store(Arc::new(rules));
+    }
+
+    /// Forgets idle buckets of exact limits, a part of them each time.
+    pub(crate) fn sweep(&self) {
+        self.inner.wall.follow(&self.inner.clock);
+        let now = self.inner.wall.now();
+        self.inner.rules.load().exact().iter().for_each(|exact| exact.sweep(now));
     }
 
     /// From the next request on every limit is in shadow, or in its own mode again.

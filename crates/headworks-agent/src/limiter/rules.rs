@@ -8,6 +8,7 @@ use headworks_core::units::DropRatio;
 
 use super::buckets::{Buckets, Opened};
 use super::stats::LimitStats;
+use crate::exact::ExactLimit;
 
 /// One limit of the pipeline.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(super) struct Stage {
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     stages: Vec<Stage>,
+    /// Behind all stages: what is dropped is not charged.
+    exact: Vec<ExactLimit>,
 }
 
 impl Rules {
@@ -29,10 +32,29 @@ impl Rules {
         &self.stages
     }
 
+    pub(super) fn exact(&self) -> &[ExactLimit] {
+        &self.exact
+    }
+
+    /// The limit at a place, counted through stages and then exact limits.
+    pub(super) fn limit(&self, place: usize) -> &Arc<Limit> {
+        match self.stages.get(place) {
+            Some(stage) => &stage.limit,
+            None => self.exact[place - self.stages.len()].limit(),
+        }
+    }
+
     /// The snapshot for other limits. Those that tell buckets apart as before keep them, counts and all.
     pub(super) fn succeeded_by(&self, limits: &LimitSet) -> Self {
-        let counted = limits.limits().iter().filter(|limit| limit.mode != Mode::Off);
-        let next = Self { stages: counted.map(|limit| self.stage_for(limit)).collect() };
+        let counted = || limits.limits().iter().filter(|limit| limit.mode != Mode::Off);
+        let (exact, by_ratio) = (
+            counted().filter(|limit| limit.exact().is_some()),
+            counted().filter(|limit| limit.exact().is_none()),
+        );
+        let next = Self {
+            stages: by_ratio.map(|limit| self.stage_for(limit)).collect(),
+            exact: exact.map(|limit| self.exact_for(limit)).collect(),
+        };
         for gone in self.stages.iter().filter(|stage| !next.has(&stage.buckets)) {
             gone.buckets.for_each(super::record::Record::retire);
         }
@@ -44,6 +66,11 @@ impl Rules {
             self.stages.iter().find(|stage| stage.limit.name == limit.name && stage.limit.per == limit.per);
         let buckets = before.map(|stage| stage.buckets.clone()).unwrap_or_default();
         Stage { limit: limit.clone(), is_budget: limit.budget().is_some(), buckets }
+    }
+
+    fn exact_for(&self, limit: &Arc<Limit>) -> ExactLimit {
+        let is_the_same = |old: &Limit| old.name == limit.name && old.per == limit.per;
+        ExactLimit::new(limit, self.exact.iter().find(|exact| is_the_same(exact.limit())))
     }
 
     fn has(&self, buckets: &Arc<Buckets>) -> bool {
@@ -58,7 +85,16 @@ impl Rules {
     }
 
     pub(super) fn stats(&self) -> Vec<LimitStats> {
-        self.stages.iter().map(Stage::stats).collect()
+        self.stages.iter().map(Stage::stats).chain(self.exact.iter().map(exact_stats)).collect()
+    }
+}
+
+fn exact_stats(exact: &ExactLimit) -> LimitStats {
+    LimitStats {
+        limit: exact.limit().clone(),
+        counts: exact.counts(),
+        drop_ratio: DropRatio::NONE,
+        buckets: exact.tracked(),
     }
 }
 

@@ -50,3 +50,11 @@ pub struct LinkStats {
     /// Times that the state could not be written to disk.
     pub state_write_errors: u64,
 }
+
+impl LinkStats {
+    /// Of an agent with limits of its own: they never grow old.
+    pub(crate) fn standalone(generation: u64, digest: Digest) -> Self {
+        let age = Some(Duration::ZERO);
+        Self { state: PlanState::Fresh, age, digest: Some(digest), generation, ..Self::default() }
+    }
+}

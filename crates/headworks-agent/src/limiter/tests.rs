@@ -1,5 +1,6 @@
 mod allowances;
 mod budgets;
+mod exact;
 
 use std::sync::Arc;
 
@@ -150,6 +151,24 @@ fn a_new_rate_keeps_the_counts_and_other_keys_do_not() {
     limiter.install(&limits(&CHECKOUT.replace("rate", "per: [caller], rate")));
     assert_eq!(limiter.stats().limits[0].counts.offered, 0);
     assert!(kept[0].is_retired());
+}
+
+#[test]
+fn verdicts_name_their_limit_as_it_was_whatever_comes_into_force() {
+    let text = "limits: [{name: wide, rate: 400/second}, {name: each, rate: 500/minute, enforcement: exact}]";
+    let limiter = limiter(text);
+    // More than a thread can keep without counting them.
+    let verdicts: Vec<_> = (0..100).map(|_| limiter.check(Attributes::new(&[]), None)).collect();
+    limiter.install(&limits(CHECKOUT));
+    squeeze(&limiter.take_opened(), 0.0);
+    let refused = limiter.check(Attributes::new(&[("service", "checkout")]), None);
+    limiter.install(&limits(text));
+    let copies = verdicts.clone();
+    for verdict in verdicts.iter().chain(&copies) {
+        let limit = &verdict.decisive.as_ref().unwrap().limit;
+        assert_eq!((&*limit.name, &*limit.to_arc().name), ("each", "each"));
+    }
+    assert_eq!(&*refused.decisive.unwrap().limit.name, "checkout");
 }
 
 #[test]

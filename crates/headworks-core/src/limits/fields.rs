@@ -66,6 +66,12 @@ impl<'a> Field<'a> {
         &[]
     }
 
+    /// The items of the list that `self` is, if it is one.
+    pub(super) fn items(&self) -> impl Iterator<Item = Field<'_>> {
+        let items: &[Node<'_>] = if let Kind::List(items) = &self.node.kind { items } else { &[] };
+        items.iter().enumerate().map(|(index, node)| self.item(index, node))
+    }
+
     pub(super) fn map(&self, log: &mut FaultLog, wanted: &str) -> Option<&'a [Entry<'a>]> {
         if let Kind::Map(entries) = &self.node.kind {
             return Some(entries);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
+use super::{Enforcement, Override};
 use crate::units::{Rate, Unit};
 
 /// One rule: which requests it concerns, how they are counted, and how many of them pass.
@@ -33,21 +34,26 @@ pub struct Limit {
     /// What becomes of a request that lacks a `per` key.
     pub missing: Missing,
     /// Most that a budget saves up, in cost units; `None` takes one minute's worth. Only for limits per minute and
-    /// longer.
+    /// longer. Of an exact limit, most that passes at one moment; `None` takes the amount of its rate.
     pub burst: Option<u64>,
     /// How far a node may exceed its share between two plans. Only for limits per second.
     pub surge_guard: SurgeGuard,
     /// Most that one agent can plausibly be offered of a bucket: what it reports beyond does not count, so that one bad agent
     /// cannot have everybody else's requests dropped.
     pub max_rate_per_agent: Option<Rate>,
+    /// How the limit is held.
+    pub enforcement: Enforcement,
+    /// Other rates for some of its buckets; only for exact limits.
+    pub overrides: Vec<Override>,
 }
 
 impl Limit {
     /// Most that a budget saves up, in cost units: by default what its rate gives in a minute, and never more than
-    /// what it gives in its own unit. `None` for limits per second, which are rates and save nothing up.
+    /// what it gives in its own unit. `None` for limits per second, which are rates and save nothing up, and for exact
+    /// limits, which the control plane does not count.
     pub fn budget(&self) -> Option<u64> {
         let Rate::Per { amount, unit } = self.rate else { return None };
-        if unit == Unit::Second {
+        if unit == Unit::Second || self.exact().is_some() {
             return None;
         }
         let minutes = unit.duration().as_secs() / 60;
@@ -142,12 +148,13 @@ pub struct LimitSet {
 impl LimitSet {
     /// Sorts limits into pipeline order: whatever order they came in, the same set results.
     ///
-    /// More `per` keys go first, then more `match` keys, then the lower `order`, then the name: the narrow limit
+    /// Drop-ratio limits go before exact ones, so that a dropped request is never charged. Then more `per` keys go first, then more `match` keys, then the lower `order`, then the name: the narrow limit
     /// trims a hog before the wide one counts, so that the wide one's ratio falls on everybody alike.
     pub fn new(mut limits: Vec<Limit>) -> Self {
         limits.iter_mut().for_each(|limit| limit.matches.sort());
         limits.sort_by(|a, b| {
-            (b.per.len().cmp(&a.per.len()))
+            (a.exact().is_some().cmp(&b.exact().is_some()))
+                .then(b.per.len().cmp(&a.per.len()))
                 .then(b.matches.len().cmp(&a.matches.len()))
                 .then(a.order.cmp(&b.order))
                 .then(a.name.cmp(&b.name))
@@ -203,6 +210,10 @@ impl Digest {
             hash.update(format!("{rest:?}{:?}{:?}", limit.max_buckets, limit.missing));
             hash.update(format!("{:?}{:?}", limit.burst, limit.surge_guard));
             hash.update(format!("{:?}", limit.max_rate_per_agent));
+            // Limits that have neither keep the digest that earlier releases gave them.
+            if limit.exact().is_some() || !limit.overrides.is_empty() {
+                hash.update(format!("{:?}{:?}", limit.enforcement, limit.overrides));
+            }
         }
         let mut digest = [0; 16];
         digest.copy_from_slice(&hash.finalize()[..16]);
@@ -241,6 +252,8 @@ mod tests {
             burst,
             surge_guard: SurgeGuard::default(),
             max_rate_per_agent: None,
+            enforcement: Enforcement::DropRatio,
+            overrides: Vec::new(),
         };
         limit.budget()
     }

@@ -4,8 +4,8 @@ use std::fmt::{self, Write as _};
 
 use super::rule::{COST, MAX_BUCKETS};
 use super::values::{spelled_duration, spelled_guard};
-use super::words::{MISSING, MODES, POLICIES, word};
-use super::{Limit, LimitSet, Missing, Mode, OnSilence, SurgeGuard};
+use super::words::{ALGORITHMS, ENFORCEMENTS, MISSING, MODES, POLICIES, STORE_FAILURES, word};
+use super::{Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override, SurgeGuard};
 
 /// The canonical limits file of a set: in pipeline order, without what is left at its default.
 ///
@@ -49,7 +49,7 @@ fn write_options(file: &mut String, limit: &Limit) -> fmt::Result {
         writeln!(file, "    cost: {}", limit.cost)?;
     }
     if limit.mode != Mode::default() {
-        writeln!(file, "    mode: {}", word(limit.mode, &MODES))?;
+        writeln!(file, "    mode: {}", word(limit.mode, MODES))?;
     }
     if limit.order != 0 {
         writeln!(file, "    order: {}", limit.order)?;
@@ -67,13 +67,45 @@ fn write_options(file: &mut String, limit: &Limit) -> fmt::Result {
         writeln!(file, "    max_buckets: {}", limit.max_buckets)?;
     }
     if limit.missing != Missing::default() {
-        writeln!(file, "    missing: {}", word(limit.missing, &MISSING))?;
+        writeln!(file, "    missing: {}", word(limit.missing, MISSING))?;
+    }
+    if let Some(exact) = limit.exact() {
+        write_exact(file, exact)?;
+    }
+    if !limit.overrides.is_empty() {
+        writeln!(file, "    overrides:")?;
+    }
+    limit.overrides.iter().try_for_each(|other| write_override(file, other))
+}
+
+fn write_exact(file: &mut String, exact: Exact) -> fmt::Result {
+    writeln!(file, "    enforcement: {}", word(true, ENFORCEMENTS))?;
+    if exact.algorithm != Exact::default().algorithm {
+        writeln!(file, "    algorithm: {}", word(exact.algorithm, ALGORITHMS))?;
+    }
+    if exact.on_store_failure != Exact::default().on_store_failure {
+        writeln!(file, "    on_store_failure: {}", word(exact.on_store_failure, STORE_FAILURES))?;
     }
     Ok(())
 }
 
+fn write_override(file: &mut String, other: &Override) -> fmt::Result {
+    writeln!(file, "      - match:")?;
+    for (key, value) in &other.matches {
+        writeln!(file, "          {}: {}", scalar(key), scalar(value))?;
+    }
+    writeln!(file, "        rate: {}", other.rate)?;
+    if let Some(burst) = other.burst {
+        writeln!(file, "        burst: {burst}")?;
+    }
+    match other.mode {
+        Some(mode) => writeln!(file, "        mode: {}", word(mode, MODES)),
+        None => Ok(()),
+    }
+}
+
 fn on_silence(on_silence: OnSilence) -> String {
-    let policy = word(on_silence.policy, &POLICIES);
+    let policy = word(on_silence.policy, POLICIES);
     match on_silence.hold {
         None => policy.to_owned(),
         Some(hold) => format!("{{policy: {policy}, for: {}}}", spelled_duration(hold)),

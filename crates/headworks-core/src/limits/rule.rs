@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use super::fault::{FaultLog, quoted};
 use super::fields::Field;
-use super::words::{MISSING, MODES, POLICIES, Words, choice};
+use super::overrides::{exact_burst, overrides};
+use super::words::{ALGORITHMS, ENFORCEMENTS, MISSING, MODES, POLICIES, STORE_FAILURES, Words, choice};
 use super::yaml::{Entry, Kind};
-use super::{Limit, OnSilence, SilencePolicy, SurgeGuard, values};
+use super::{Enforcement, Exact, Limit, OnSilence, SilencePolicy, SurgeGuard, values};
+use crate::exact::Overrides;
 use crate::units::{Rate, Unit};
 
 /// What a request costs when neither it nor its limit says.
@@ -14,7 +16,7 @@ pub(super) const COST: u32 = 1;
 /// Buckets tracked for a limit that does not say.
 pub(super) const MAX_BUCKETS: u32 = 10_000;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 18] = [
     "name",
     "match",
     "per",
@@ -29,9 +31,17 @@ const KEYS: [&str; 14] = [
     "on_silence",
     "max_buckets",
     "missing",
+    "enforcement",
+    "algorithm",
+    "on_store_failure",
+    "overrides",
 ];
 /// Keys that the format has, and that this version does not read.
-const PLANNED_KEYS: [&str; 3] = ["overrides", "exactly", "enforcement"];
+const PLANNED_KEYS: [&str; 1] = ["exactly"];
+/// Keys that only exact limits have.
+const KEYS_OF_EXACT: [&str; 3] = ["algorithm", "on_store_failure", "overrides"];
+/// Keys that say how the control plane holds a limit, and mean nothing where it does not.
+const KEYS_OF_DROP_RATIO: [&str; 3] = ["surge_guard", "on_silence", "max_rate_per_agent"];
 /// Keys that tell how buckets are kept apart, and mean nothing where there is only one.
 const KEYS_OF_PER: [&str; 2] = ["max_buckets", "missing"];
 
@@ -44,22 +54,45 @@ pub(super) fn limit(field: &Field<'_>, names: &mut Names, log: &mut FaultLog) ->
     field.refuse_other_keys(log, &KEYS, &PLANNED_KEYS);
     refuse_other_scopes(field, log);
     refuse_keys_without_effect(field, log);
-    let rate = rate(field, log);
-    Some(Limit {
+    let is_exact = word(field, log, "enforcement", ENFORCEMENTS).unwrap_or_default();
+    refuse_keys_of_the_other_kind(field, is_exact, log);
+    let rate = rate(field, is_exact, log);
+    let per = per(field, log);
+    let exact = is_exact.then(|| exact(field, log));
+    let limit = Limit {
         name: name(field, names, log).into(),
         matches: matches(field, log),
-        per: per(field, log),
         rate: rate.unwrap_or(Rate::Unlimited),
         cost: number(field, log, "cost", values::up_to_a_million).unwrap_or(COST),
-        mode: word(field, log, "mode", &MODES).unwrap_or_default(),
+        mode: word(field, log, "mode", MODES).unwrap_or_default(),
         order: number(field, log, "order", values::order).unwrap_or_default(),
         on_silence: field.get("on_silence").map(|field| on_silence(&field, log)).unwrap_or_default(),
         max_buckets: number(field, log, "max_buckets", values::up_to_a_million).unwrap_or(MAX_BUCKETS),
-        missing: word(field, log, "missing", &MISSING).unwrap_or_default(),
-        burst: burst(field, rate, log),
-        surge_guard: surge_guard(field, rate, log),
+        missing: word(field, log, "missing", MISSING).unwrap_or_default(),
+        burst: match exact {
+            Some(exact) => exact_burst(field, rate, exact.algorithm, log),
+            None => burst(field, rate, log),
+        },
+        surge_guard: if is_exact { SurgeGuard::default() } else { surge_guard(field, rate, log) },
         max_rate_per_agent: max_rate_per_agent(field, log),
-    })
+        overrides: exact.map(|exact| overrides(field, &per, exact.algorithm, log)).unwrap_or_default(),
+        enforcement: exact.map_or(Enforcement::DropRatio, Enforcement::Exact),
+        per,
+    };
+    refuse_a_cost_that_never_passes(field, &limit, log);
+    Some(limit)
+}
+
+/// An exact limit passes no request that costs more than its bucket holds.
+fn refuse_a_cost_that_never_passes(field: &Field<'_>, limit: &Limit, log: &mut FaultLog) {
+    let (Some(cost), Some(_)) = (field.get("cost"), limit.exact()) else { return };
+    let most = Overrides::of(limit, 0).least_that_passes_at_once();
+    if let Some(most) = most.filter(|most| u64::from(limit.cost) > *most) {
+        cost.fault(
+            log,
+            format!("{} is more than the {most} that ever pass at once: write at most {most}", limit.cost),
+        );
+    }
 }
 
 fn number<T>(
@@ -90,10 +123,40 @@ fn name(limit: &Field<'_>, names: &mut Names, log: &mut FaultLog) -> String {
     name.to_owned()
 }
 
-fn rate(limit: &Field<'_>, log: &mut FaultLog) -> Option<Rate> {
-    limit
-        .need(log, "rate", "write one like `rate: 400/second`")
-        .and_then(|field| field.read(log, "a rate like `400/second`", values::rate))
+fn rate(limit: &Field<'_>, is_exact: bool, log: &mut FaultLog) -> Option<Rate> {
+    let field = limit.need(log, "rate", "write one like `rate: 400/second`")?;
+    let rate = field.read(log, "a rate like `400/second`", values::rate)?;
+    if let (false, Rate::Per { unit: unit @ (Unit::Month | Unit::Year), .. }) = (is_exact, rate) {
+        let unit = unit.name();
+        field.fault(
+            log,
+            format!(
+                "a rate per {unit} needs an exact count: add `enforcement: exact`, or write a rate per day"
+            ),
+        );
+    }
+    Some(rate)
+}
+
+fn exact(limit: &Field<'_>, log: &mut FaultLog) -> Exact {
+    Exact {
+        algorithm: word(limit, log, "algorithm", ALGORITHMS).unwrap_or_default(),
+        on_store_failure: word(limit, log, "on_store_failure", STORE_FAILURES).unwrap_or_default(),
+    }
+}
+
+/// Keys of the other kind of limit do nothing, and whoever wrote them expects something.
+fn refuse_keys_of_the_other_kind(limit: &Field<'_>, is_exact: bool, log: &mut FaultLog) {
+    let (keys, advice) = if is_exact {
+        (KEYS_OF_DROP_RATIO, "on an exact limit, which no plan holds: remove it")
+    } else {
+        (KEYS_OF_EXACT, "without `enforcement: exact`: remove it, or add that")
+    };
+    for key in keys {
+        if let Some(field) = limit.get(key) {
+            field.fault(log, format!("`{key}` has no effect {advice}"));
+        }
+    }
 }
 
 /// The most that a budget saves up; a faulty rate leaves open what would be wrong with it.
@@ -194,13 +257,13 @@ fn is_matched(limit: &Field<'_>, key: &str) -> bool {
 fn on_silence(field: &Field<'_>, log: &mut FaultLog) -> OnSilence {
     if !matches!(field.node.kind, Kind::Map(_)) {
         let wanted = "a word or a mapping like `{policy: hold, for: 60s}`";
-        let policy = field.read(log, wanted, |text| choice(text, &POLICIES));
+        let policy = field.read(log, wanted, |text| choice(text, POLICIES));
         return OnSilence { policy: policy.unwrap_or_default(), hold: None };
     }
     field.refuse_other_keys(log, &["policy", "for"], &[]);
     let policy = field
         .need(log, "policy", "write `hold`, `open` or `closed`")
-        .and_then(|policy| policy.read(log, "a word", |text| choice(text, &POLICIES)))
+        .and_then(|policy| policy.read(log, "a word", |text| choice(text, POLICIES)))
         .unwrap_or_default();
     OnSilence { policy, hold: field.get("for").and_then(|hold| self::hold(&hold, policy, log)) }
 }

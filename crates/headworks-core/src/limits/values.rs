@@ -13,7 +13,7 @@ const MAX_NAME: usize = 128;
 const MAX_KEY: usize = 128;
 const MAX_VALUE: usize = 1024;
 const RATE_FORMS: &str = "write a rate like `400/second`, `0/second` to ban, or `unlimited`";
-const UNITS: &str = "write `second`, `minute`, `hour` or `day`";
+const UNITS: &str = "write `second`, `minute`, `hour`, `day`, `month` or `year`";
 const DURATION_FORM: &str = "write a duration like `60s`";
 
 /// `400/second`, `6/minute` or `unlimited`.
@@ -44,9 +44,8 @@ fn unit_of_time(text: &str) -> Result<Unit, String> {
         "minute" => Ok(Unit::Minute),
         "hour" => Ok(Unit::Hour),
         "day" => Ok(Unit::Day),
-        "week" | "month" | "year" => {
-            Err(format!("rates per {} are not supported by this version: write a rate per day", quoted(text)))
-        }
+        "month" => Ok(Unit::Month),
+        "year" => Ok(Unit::Year),
         _ => Err(format!("{} is not a unit of time: {UNITS}", quoted(text))),
     }
 }
@@ -193,6 +192,11 @@ pub(super) fn attribute_key(text: &str) -> Result<&str, String> {
     bounded(text, MAX_KEY)
 }
 
+/// The value that a bucket must have for an override; `*` stands for any text.
+pub(super) fn pattern(text: &str) -> Result<&str, String> {
+    bounded(text, MAX_VALUE)
+}
+
 /// The value that an attribute must have.
 pub(super) fn attribute_value(text: &str) -> Result<&str, String> {
     if text.contains('*') {
@@ -235,8 +239,10 @@ mod tests {
         {
             assert_eq!(rate(text), Ok(Rate::Per { amount, unit }));
         }
-        for text in ["1/week", "1/month", "1/year"] {
-            assert!(rate(text).is_err_and(|m| m.contains("write a rate per day")), "{text}");
+        assert_eq!(rate("9/Month"), Ok(Rate::Per { amount: 9, unit: Unit::Month }));
+        assert_eq!(rate("9/year"), Ok(Rate::Per { amount: 9, unit: Unit::Year }));
+        for text in ["1/week", "1/minutes", "1/sec", "1/fortnight", "1/", "1/3"] {
+            assert!(rate(text).is_err_and(|m| m.contains("`month` or `year`")), "{text}");
         }
     }
 

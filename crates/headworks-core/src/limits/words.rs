@@ -2,27 +2,45 @@
 
 use super::fault::quoted;
 use super::nearest::nearest;
-use super::{Missing, Mode, SilencePolicy};
+use super::{Algorithm, Missing, Mode, SilencePolicy, StoreFailure};
 
-pub(super) type Words<T> = [(&'static str, T); 3];
+pub(super) type Words<T> = [(&'static str, T)];
 
-pub(super) const MODES: Words<Mode> =
-    [("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("off", Mode::Off)];
-pub(super) const POLICIES: Words<SilencePolicy> =
-    [("hold", SilencePolicy::Hold), ("open", SilencePolicy::Open), ("closed", SilencePolicy::Closed)];
-pub(super) const MISSING: Words<Missing> =
-    [("skip", Missing::Skip), ("empty", Missing::Empty), ("drop", Missing::Drop)];
+pub(super) const MODES: &Words<Mode> =
+    &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("off", Mode::Off)];
+pub(super) const POLICIES: &Words<SilencePolicy> =
+    &[("hold", SilencePolicy::Hold), ("open", SilencePolicy::Open), ("closed", SilencePolicy::Closed)];
+pub(super) const MISSING: &Words<Missing> =
+    &[("skip", Missing::Skip), ("empty", Missing::Empty), ("drop", Missing::Drop)];
+/// Whether a limit is exact.
+pub(super) const ENFORCEMENTS: &Words<bool> = &[("drop_ratio", false), ("exact", true)];
+pub(super) const ALGORITHMS: &Words<Algorithm> = &[
+    ("token_bucket", Algorithm::TokenBucket),
+    ("sliding_window", Algorithm::SlidingWindow),
+    ("fixed_window", Algorithm::FixedWindow),
+];
+pub(super) const STORE_FAILURES: &Words<StoreFailure> =
+    &[("open", StoreFailure::Open), ("closed", StoreFailure::Closed)];
 
 /// The choice that a word stands for.
 pub(super) fn choice<T: Copy>(text: &str, words: &Words<T>) -> Result<T, String> {
     if let Some((_, choice)) = words.iter().find(|(word, _)| *word == text) {
         return Ok(*choice);
     }
-    let [a, b, c] = words.each_ref().map(|(word, _)| *word);
-    Err(match nearest(text, [a, b, c]) {
+    Err(match nearest(text, words.iter().map(|(word, _)| *word)) {
         Some(meant) => format!("{} is not known; did you mean `{meant}`?", quoted(text)),
-        None => format!("{} is not known: write `{a}`, `{b}` or `{c}`", quoted(text)),
+        None => format!("{} is not known: write {}", quoted(text), listed(words)),
     })
+}
+
+/// `a`, `b` or `c`.
+fn listed<T>(words: &Words<T>) -> String {
+    let quoted: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// The word that stands for a choice.
@@ -37,8 +55,8 @@ mod tests {
 
     #[test]
     fn tells_what_was_meant_or_what_there_is() {
-        assert_eq!(choice("off", &MODES), Ok(Mode::Off));
-        assert!(choice("Shadow", &MODES).is_err_and(|m| m.contains("did you mean `shadow`")));
-        assert!(choice("false", &MODES).is_err_and(|m| m.contains("write `enforce`, `shadow` or `off`")));
+        assert_eq!(choice("off", MODES), Ok(Mode::Off));
+        assert!(choice("Shadow", MODES).is_err_and(|m| m.contains("did you mean `shadow`")));
+        assert!(choice("false", MODES).is_err_and(|m| m.contains("write `enforce`, `shadow` or `off`")));
     }
 }

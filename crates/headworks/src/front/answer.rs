@@ -3,11 +3,12 @@
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
-use headworks_agent::{Decisive, Verdict};
+use headworks_agent::{Decisive, Remaining, Standing, Verdict};
+use headworks_core::units::Headroom;
 use http_body_util::Full;
 use serde::Serialize;
 
-use super::remaining::{Allowance, PerSecond, retry_after_seconds};
+use super::remaining::{Allowance, PerSecond, retry_after_seconds, whole_milliseconds};
 
 /// An answer in one piece.
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -27,6 +28,9 @@ struct Decided<'a> {
     amounts: Amounts,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
+    /// Only where it is not: the store of exact limits did not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted: Option<bool>,
 }
 
 /// Absent altogether for an unlimited limit.
@@ -42,6 +46,9 @@ pub(super) struct Amounts {
 
 /// The answer to a request that got `verdict`.
 pub(super) fn of_verdict(verdict: &Verdict) -> Answer {
+    if let Some(unanswerable) = &verdict.unanswerable {
+        return error(StatusCode::BAD_REQUEST, &unanswerable.to_string());
+    }
     match (&verdict.decisive, verdict.allowed) {
         (None, true) => json(StatusCode::OK, r#"{"allowed":true}"#),
         (None, false) => json(StatusCode::TOO_MANY_REQUESTS, r#"{"allowed":false}"#),
@@ -51,38 +58,87 @@ pub(super) fn of_verdict(verdict: &Verdict) -> Answer {
 }
 
 fn allowed(decisive: &Decisive) -> Answer {
-    let amounts = match Allowance::of(&decisive.limit) {
+    let amounts = match decisive.standing {
+        Standing::Headroom(headroom) => amounts_at(decisive, headroom),
+        Standing::Exact(told) | Standing::Uncounted(told) => exact_amounts(told),
+    };
+    let (remaining, limit) = (amounts.remaining, amounts.limit);
+    let body = Decided {
+        allowed: true,
+        limit_name: &decisive.limit.name,
+        amounts,
+        retry_after_ms: None,
+        counted: counted(decisive),
+    };
+    let mut answer = json(StatusCode::OK, to_json(&body));
+    // An estimate for a whole fleet is no promise to one client; an exact count is.
+    if let Standing::Exact(_) = decisive.standing {
+        tell(&mut answer, remaining, limit);
+    }
+    answer
+}
+
+fn counted(decisive: &Decisive) -> Option<bool> {
+    matches!(decisive.standing, Standing::Uncounted(_)).then_some(false)
+}
+
+fn amounts_at(decisive: &Decisive, headroom: Headroom) -> Amounts {
+    match Allowance::of(&decisive.limit) {
         Some(allowance) => Amounts {
-            remaining: Some(allowance.remaining(decisive.headroom)),
+            remaining: Some(allowance.remaining(headroom)),
             limit: Some(allowance.limit),
             rate: Some(allowance.rate),
         },
         None => Amounts::default(),
-    };
-    let body = Decided { allowed: true, limit_name: &decisive.limit.name, amounts, retry_after_ms: None };
-    json(StatusCode::OK, to_json(&body))
+    }
 }
 
-/// Refusals say that nothing remains, also where the surge guard refused while the fleet has room.
+fn exact_amounts(told: Remaining) -> Amounts {
+    Amounts { remaining: told.remaining, limit: told.limit, rate: PerSecond::of_rate(told.rate) }
+}
+
 fn refused(decisive: &Decisive) -> Answer {
-    let allowance = Allowance::of(&decisive.limit);
-    let limit = allowance.map(|a| a.limit);
-    let retry_after_ms = allowance.and_then(Allowance::retry_after_ms);
-    let amounts = Amounts { remaining: Some(0), limit, rate: allowance.map(|a| a.rate) };
-    let body = Decided { allowed: false, limit_name: &decisive.limit.name, amounts, retry_after_ms };
+    let (amounts, retry_after_ms) = match decisive.standing {
+        Standing::Headroom(_) => refused_by_ratio(decisive),
+        Standing::Exact(told) | Standing::Uncounted(told) => {
+            (exact_amounts(told), told.retry_after.map(whole_milliseconds))
+        }
+    };
+    let (remaining, limit) = (amounts.remaining, amounts.limit);
+    let body = Decided {
+        allowed: false,
+        limit_name: &decisive.limit.name,
+        amounts,
+        retry_after_ms,
+        counted: counted(decisive),
+    };
 
     let mut answer = json(StatusCode::TOO_MANY_REQUESTS, to_json(&body));
+    tell(&mut answer, remaining, limit);
     let headers = answer.headers_mut();
-    headers.insert(REMAINING, HeaderValue::from_static("0"));
-    if let Some(limit) = limit {
-        headers.insert(LIMIT, HeaderValue::from(limit));
-    }
     match retry_after_ms.map(retry_after_seconds) {
         None => {}
         Some(1) => drop(headers.insert(RETRY_AFTER, ONE_SECOND)),
         Some(seconds) => drop(headers.insert(RETRY_AFTER, HeaderValue::from(seconds))),
     }
     answer
+}
+
+/// Refusals say that nothing remains, also where the surge guard refused while the fleet has room.
+fn refused_by_ratio(decisive: &Decisive) -> (Amounts, Option<u64>) {
+    let allowance = Allowance::of(&decisive.limit);
+    let amounts =
+        Amounts { remaining: Some(0), limit: allowance.map(|a| a.limit), rate: allowance.map(|a| a.rate) };
+    (amounts, allowance.and_then(Allowance::retry_after_ms))
+}
+
+fn tell(answer: &mut Answer, remaining: Option<u64>, limit: Option<u64>) {
+    let headers = answer.headers_mut();
+    for (name, number) in [(REMAINING, remaining), (LIMIT, limit)] {
+        if let Some(number) = number {
+            headers.insert(name, HeaderValue::from(number));
+        }
+    }
 }
 
 /// An error: what is wrong and what to do.

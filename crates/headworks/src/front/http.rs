@@ -4,9 +4,11 @@
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
+use std::pin::Pin;
 
 use axum::http::{Method, Request, StatusCode, Uri};
-use headworks_agent::Limiter;
+use futures_util::future::Either;
+use headworks_agent::{Limiter, SharedLimiter};
 use headworks_core::attributes::Attributes;
 use hyper::body::{Body as _, Incoming};
 use hyper::service::Service;
@@ -21,6 +23,8 @@ use crate::serve::MAX_BODY_BYTES;
 #[derive(Clone)]
 pub(crate) struct HttpFront {
     limiter: Limiter,
+    /// The same, where exact limits are in a store.
+    shared: Option<SharedLimiter>,
     readiness: watch::Receiver<bool>,
 }
 
@@ -29,8 +33,12 @@ impl HttpFront {
     ///
     /// An agent is ready as soon as it serves, with or without a control plane, since it fails open; and no longer
     /// once it drains.
-    pub(crate) fn new(limiter: Limiter, readiness: watch::Receiver<bool>) -> Self {
-        Self { limiter, readiness }
+    pub(crate) fn new(
+        limiter: Limiter,
+        shared: Option<SharedLimiter>,
+        readiness: watch::Receiver<bool>,
+    ) -> Self {
+        Self { limiter, shared, readiness }
     }
 
     fn answer(&self, method: &Method, uri: &Uri) -> Answer {
@@ -69,18 +77,42 @@ impl HttpFront {
     }
 }
 
+fn asks_to_allow<B>(request: &Request<B>) -> bool {
+    request.uri().path() == "/allow" && matches!(*request.method(), Method::GET | Method::POST)
+}
+
+async fn allow_shared(shared: &SharedLimiter, uri: &Uri) -> Answer {
+    match Query::parse(uri.query().unwrap_or("")) {
+        Ok(query) => {
+            let pairs = query.pairs();
+            answer::of_verdict(&shared.check(Attributes::new(&pairs), query.cost).await)
+        }
+        Err(error) => answer::error(StatusCode::BAD_REQUEST, &error.to_string()),
+    }
+}
+
 impl Service<Request<Incoming>> for HttpFront {
     type Response = Answer;
     type Error = Infallible;
-    type Future = Ready<Result<Answer, Infallible>>;
+    /// Nobody waits but for a store.
+    type Future = Either<
+        Ready<Result<Answer, Infallible>>,
+        Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>,
+    >;
 
     /// No route reads a body, so a small one is passed over and a large one is refused by its announced length.
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         if request.body().size_hint().lower() > MAX_BODY_BYTES {
             let message = "the body is larger than 65536 bytes: put what is asked into the query";
-            return ready(Ok(answer::error(StatusCode::PAYLOAD_TOO_LARGE, message)));
+            return Either::Left(ready(Ok(answer::error(StatusCode::PAYLOAD_TOO_LARGE, message))));
         }
-        ready(Ok(self.answer(request.method(), request.uri())))
+        match &self.shared {
+            Some(shared) if asks_to_allow(&request) => {
+                let (shared, uri) = (shared.clone(), request.uri().clone());
+                Either::Right(Box::pin(async move { Ok(allow_shared(&shared, &uri).await) }))
+            }
+            _ => Either::Left(ready(Ok(self.answer(request.method(), request.uri())))),
+        }
     }
 }
 
@@ -91,7 +123,7 @@ mod tests {
 
     /// Status of the answer to `method` on `path`, with `Allow` if it has one.
     fn status(method: &Method, path: &'static str, ready: bool) -> (u16, Option<String>) {
-        let front = HttpFront::new(Agent::builder("a", "z").build().limiter(), watch::channel(ready).1);
+        let front = HttpFront::new(Agent::builder("a", "z").build().limiter(), None, watch::channel(ready).1);
         let answer = front.answer(method, &Uri::from_static(path));
         let allow = answer.headers().get("allow").map(|methods| methods.to_str().unwrap().to_owned());
         (answer.status().as_u16(), allow)

@@ -32,6 +32,14 @@ pub(super) enum PerSecond {
 }
 
 impl PerSecond {
+    /// A rate by the second, unless it is unlimited.
+    pub(super) fn of_rate(rate: Rate) -> Option<Self> {
+        match rate {
+            Rate::Unlimited => None,
+            Rate::Per { amount, unit } => Some(Self::of(amount, unit)),
+        }
+    }
+
     fn of(amount: u64, unit: Unit) -> Self {
         let seconds = unit.duration().as_secs();
         if amount.is_multiple_of(seconds) {
@@ -79,6 +87,11 @@ impl Allowance {
         let wait = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
         u64::try_from(wait.clamp(LEAST_WAIT, LONGEST_WAIT).as_millis()).ok()
     }
+}
+
+/// A wait in milliseconds, rounded up: who comes a part of one too early is refused again.
+pub(super) fn whole_milliseconds(wait: Duration) -> u64 {
+    u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 /// Milliseconds as the whole seconds of a `Retry-After` (RFC 9110, delay-seconds): rounded up, since a client that
@@ -157,6 +170,12 @@ mod tests {
     fn no_wait_ends_a_ban() {
         assert_eq!(per_second(0).retry_after_ms(), None);
         assert_eq!(per_second(1).retry_after_ms(), Some(1000));
+    }
+
+    #[test]
+    fn a_wait_is_rounded_up_to_milliseconds() {
+        let waits = [0, 1, 1_000_000, 1_000_001].map(|nanos| whole_milliseconds(Duration::from_nanos(nanos)));
+        assert_eq!(waits, [0, 1, 1, 2]);
     }
 
     #[test]

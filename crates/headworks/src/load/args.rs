@@ -40,6 +40,12 @@ pub(crate) struct LoadArgs {
     #[arg(env = "HEADWORKS_LOAD_RPS")]
     pub(crate) rps: f64,
 
+    /// How requests are spaced. Clients in step with each other and with a refill get all of it or nothing; `jittered`
+    /// ones don't keep step, and offer as much: each request is due somewhere within its own slot of an even timetable
+    #[arg(long, value_enum, default_value_t = Spacing::Jittered, conflicts_with = "closed")]
+    #[arg(env = "HEADWORKS_LOAD_SPACING")]
+    pub(crate) spacing: Spacing,
+
     /// How long to go on, such as 30s or 5m
     #[arg(long, default_value = "10s", value_parser = duration::parse, env = "HEADWORKS_LOAD_DURATION")]
     pub(crate) duration: Duration,
@@ -81,6 +87,15 @@ pub(crate) enum Fail {
     Open,
     /// Gives up.
     Closed,
+}
+
+/// How requests are spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Spacing {
+    /// Each at the start of its slot, like clockwork.
+    Even,
+    /// Each at a random time within its slot.
+    Jittered,
 }
 
 impl LoadArgs {
@@ -136,7 +151,7 @@ mod tests {
         .unwrap();
         assert_eq!(args.query(), "key=K&service=checkout");
         assert_eq!((args.rps, args.duration), (150.0, Duration::from_secs(30)));
-        assert_eq!((args.fail, args.json), (Fail::Open, false));
+        assert_eq!((args.fail, args.json, args.spacing), (Fail::Open, false, Spacing::Jittered));
     }
 
     #[test]
@@ -155,6 +170,7 @@ mod tests {
             "--attr nonsense",
             "--connections 0",
             "--rps 5 --closed 2",
+            "--spacing odd",
         ] {
             assert!(parse(&format!("load --key K {flags}")).is_err(), "{flags}");
         }

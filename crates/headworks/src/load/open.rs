@@ -17,7 +17,7 @@ use super::tally::Tally;
 
 /// Loads the targets in turn until the schedule is over or the user has enough, and waits for the last answers.
 pub(super) async fn run(clients: Vec<Arc<Client>>, args: &LoadArgs, start: Instant) -> Tally {
-    let schedule = Schedule::Even { rps: args.rps, length: args.duration };
+    let schedule = Schedule::of(args.spacing, args.rps, args.duration);
     let due = schedule.play(start.into_std());
     let mut open = OpenLoop {
         schedule,

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use headworks_agent::uplink::Stay;
-use headworks_agent::{Agent, Limiter, LimiterStats};
+use headworks_agent::{Agent, Limiter, LimiterStats, SharedLimiter, Store};
 use headworks_core::message::Tier;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::identity;
 use super::ports::Ports;
 use super::security::Security;
+use super::standalone::OwnLimits;
 use crate::admin::{Admin, AdminPort, AdminSettings};
 use crate::cli::AgentArgs;
 use crate::failure::Failure;
@@ -22,6 +24,9 @@ use crate::front::HttpFront;
 use crate::serve;
 use crate::shutdown::{self, LINGER};
 use crate::status;
+
+/// How long an agent that starts waits for its store.
+const STORE_AT_START: Duration = Duration::from_secs(1);
 
 /// What an agent is started with.
 pub(super) struct Settings {
@@ -32,6 +37,10 @@ pub(super) struct Settings {
     pub(super) aggregators: Vec<String>,
     pub(super) stay: Stay,
     pub(super) state_dir: Option<PathBuf>,
+    /// Without a control plane.
+    pub(super) own_limits: Option<OwnLimits>,
+    /// Counts exact limits for many agents; each counts by itself without.
+    pub(super) store: Option<Store>,
     pub(super) http: SocketAddr,
     pub(super) http_unix: Option<PathBuf>,
     pub(super) admin: AdminSettings,
@@ -52,17 +61,21 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
     let common = args.common;
     let security = Security::of(&common.tls, Tier::Agent)?.with_http_tls(args.http_tls);
     security.check_parents("agent --aggregators", &args.aggregators)?;
+    let own_limits = args.limits.filter(|_| args.standalone).map(OwnLimits::load).transpose()?;
+    let store = args.store.open()?;
     let admin = args.access.at(args.admin)?;
     security.check_admin("agent --admin", admin.address(), admin.has_token())?;
     let stop = shutdown::on_signal()?;
     let agent = AgentNode::start(Settings {
         id: common.id,
-        zone: args.zone,
+        zone: args.zone.unwrap_or_default(),
         region: args.region,
         hold: common.hold,
         aggregators: args.aggregators,
         stay: args.stay.stay(),
         state_dir: args.state_dir,
+        own_limits,
+        store,
         http: args.http,
         http_unix: args.http_unix,
         admin,
@@ -92,21 +105,36 @@ impl AgentNode {
         if let Some(tls) = settings.security.tls.clone() {
             builder = builder.tls(tls);
         }
+        if let Some(own) = &settings.own_limits {
+            builder = builder.standalone(own.in_force());
+        }
         let agent = builder.build();
         let limiter = agent.limiter();
         let ports = Ports::new("agent", settings.security);
         let witness = ports.witness();
-        let front = HttpFront::new(limiter.clone(), ports.readiness());
+        let shared = settings.store.map(|store| share(&limiter, store, &ports));
+        let front = HttpFront::new(limiter.clone(), shared.clone(), ports.readiness());
         ports.service("http", http_listener, front.clone());
         if let Some(unix) = unix {
             ports.service("http-unix", unix, front);
         }
         let sampler = Sampler::start(limiter.clone(), &ports);
+        let load_errors = settings.own_limits.as_ref().map(OwnLimits::load_errors).unwrap_or_default();
+        let counted = shared.clone();
         let answers = Admin::new(ports.readiness(), move || {
             let status = witness.complete(sampler.status(&node));
-            async move { Some(status) }
+            let limits_load_errors = load_errors.load(Relaxed);
+            let store = counted.as_ref().map(|shared| shared.store_stats().into());
+            async move { Some(status::NodeStatus { limits_load_errors, store, ..status }) }
         });
         admin.serve(&ports, answers)?;
+        if let Some(own) = settings.own_limits {
+            own.follow(&ports);
+        }
+        if let Some(shared) = &shared {
+            // The first requests should be counted; a store that is away must not keep an agent from its service.
+            shared.is_connected_within(STORE_AT_START).await;
+        }
         let leaving = CancellationToken::new();
         let uplink = tokio::spawn(agent.run(leaving.clone()));
         ports.set_ready(true);
@@ -121,6 +149,14 @@ impl AgentNode {
         self.leaving.cancel();
         let _ = self.uplink.await;
     }
+}
+
+/// The same limiter with exact limits in a store, which it keeps connected to while the ports are open.
+fn share(limiter: &Limiter, store: Store, ports: &Ports) -> SharedLimiter {
+    let shared = SharedLimiter::new(limiter.clone(), store);
+    let (running, closing) = (shared.clone(), ports.closing());
+    ports.spawn(async move { running.run(closing).await });
+    shared
 }
 
 /// Remembers an agent's counts of a second or two ago, so that rates can be told.

@@ -107,6 +107,8 @@ impl Fleet {
                 aggregators: vec![format!("http://{}", aggregator.tree)],
                 stay: Stay::default(),
                 state_dir: None,
+                own_limits: None,
+                store: None,
                 http: if self.agents.is_empty() { http } else { free_port() },
                 http_unix: None,
                 admin: AdminSettings::read_only(free_port()),

@@ -9,3 +9,4 @@ mod ports;
 mod security;
 
 pub(crate) use ports::Ports;
+mod standalone;

@@ -6,5 +6,5 @@ mod source;
 mod table;
 
 pub(crate) use client::{ask, run};
-pub(crate) use model::{LimitView, NodeStatus, TlsView};
+pub(crate) use model::{LimitView, NodeStatus, StoreView, TlsView};
 pub(crate) use source::{of_agent, of_fleet, of_zone};

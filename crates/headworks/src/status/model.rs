@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use headworks_agent::StoreStats;
 use headworks_agent::tls::TlsStatus;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +56,9 @@ pub(crate) struct NodeStatus {
     /// Times that an agent could not write its state to disk.
     #[serde(default)]
     pub(crate) state_write_errors: u64,
+    /// The store that counts exact limits for an agent, if it has one.
+    #[serde(default)]
+    pub(crate) store: Option<StoreView>,
     /// Its credentials, if it has some.
     #[serde(default)]
     pub(crate) tls: Option<TlsView>,
@@ -160,6 +164,27 @@ pub(crate) struct Top {
     /// Cost units that it has left of a budget.
     #[serde(default)]
     pub(crate) tokens: Option<f64>,
+}
+
+/// A store of exact limits, as an agent sees it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct StoreView {
+    /// Whether it answers at present.
+    pub(crate) up: bool,
+    /// Calls to it.
+    pub(crate) calls: u64,
+    /// Checks without an answer, by cause: timeout, error or away.
+    pub(crate) failures: BTreeMap<String, u64>,
+    /// Checks of limits answered without a call, since their bucket was known to be spent.
+    pub(crate) answered_here: u64,
+}
+
+impl From<StoreStats> for StoreView {
+    fn from(stats: StoreStats) -> Self {
+        let failures = [("timeout", stats.timeouts), ("error", stats.errors), ("away", stats.away)];
+        let failures = failures.map(|(cause, count)| (cause.to_owned(), count)).into();
+        Self { up: stats.up, calls: stats.calls, failures, answered_here: stats.answered_here }
+    }
 }
 
 /// A node's credentials, and whom they kept out.

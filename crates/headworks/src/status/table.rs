@@ -37,6 +37,11 @@ fn write_head(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
     if status.shadow_all {
         writeln!(text, "shadow-all is on: every limit counts what it would drop, nothing is dropped")?;
     }
+    if let Some(store) = &status.store {
+        let state =
+            if store.up { "answers" } else { "is away, and exact limits answer by their on_store_failure" };
+        writeln!(text, "the store of exact limits {state}")?;
+    }
     for (is_so, warning) in [
         (status.views_disagree, "controllers disagree: one hears more of the fleet than another"),
         (status.limits_disagree, "controllers disagree: they go by different limits"),

@@ -1,13 +1,16 @@
 use std::sync::Arc;
+use std::time::Duration;
 
-use headworks_core::limits::{Limit, Missing, Mode, OnSilence, SurgeGuard};
+use headworks_agent::Unanswerable;
+
+use headworks_core::limits::{Enforcement, Limit, Missing, Mode, OnSilence, SurgeGuard};
 use headworks_core::units::{Headroom, Rate, Unit};
 use http_body_util::BodyExt as _;
 
 use super::*;
 
 fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Verdict {
-    let limit = Arc::new(Limit {
+    let limit = Limit {
         name: "checkout".into(),
         matches: Vec::new(),
         per: Vec::new(),
@@ -21,8 +24,12 @@ fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Verdict {
         burst: None,
         surge_guard: SurgeGuard::default(),
         max_rate_per_agent: None,
-    });
-    Verdict { allowed, decisive: Some(Decisive { limit, headroom }) }
+        enforcement: Enforcement::DropRatio,
+        overrides: Vec::new(),
+    };
+    let limit = Arc::new(limit).into();
+    let standing = Standing::Headroom(headroom);
+    Verdict { allowed, decisive: Some(Decisive { limit, standing }), unanswerable: None }
 }
 
 fn per_second(amount: u64) -> Rate {
@@ -45,7 +52,7 @@ async fn an_admission_tells_what_remains() {
 
 #[tokio::test]
 async fn a_request_that_meets_no_limit_is_allowed_in_one_word() {
-    let answer = of_verdict(&Verdict { allowed: true, decisive: None });
+    let answer = of_verdict(&Verdict { allowed: true, decisive: None, unanswerable: None });
     assert_eq!(body(answer).await, r#"{"allowed":true}"#);
 }
 
@@ -82,6 +89,46 @@ async fn a_budget_that_is_used_up_tells_when_its_rate_gives_the_next_unit() {
     assert_eq!(answer.headers()[LIMIT], "50000");
     assert_eq!(answer.headers()[REMAINING], "0");
     assert!(body(answer).await.ends_with(r#""retry_after_ms":1728}"#));
+}
+
+fn exact(allowed: bool, remaining: u64, retry_after: Option<Duration>) -> Verdict {
+    let rate = Rate::Per { amount: 60, unit: Unit::Minute };
+    let told = Remaining { rate, limit: Some(60), remaining: Some(remaining), retry_after };
+    let decisive = verdict(allowed, rate, Headroom::OPEN).decisive;
+    let decisive = decisive.map(|decisive| Decisive { standing: Standing::Exact(told), ..decisive });
+    Verdict { allowed, decisive, unanswerable: None }
+}
+
+#[tokio::test]
+async fn an_exact_limit_tells_what_remains_in_headers_too() {
+    let answer = of_verdict(&exact(true, 59, None));
+    assert_eq!(
+        (&answer.headers()[LIMIT], &answer.headers()[REMAINING]),
+        (&"60".parse().unwrap(), &"59".parse().unwrap())
+    );
+    let expected = r#"{"allowed":true,"limit_name":"checkout","remaining":59,"limit":60,"rate":1}"#;
+    assert_eq!(body(answer).await, expected);
+}
+
+#[tokio::test]
+async fn an_exact_refusal_names_the_whole_seconds_to_wait() {
+    for (wait, seconds, ms) in
+        [(200_000_000, "1", 200), (12_010_000_000, "13", 12_010), (59_989_000_001, "60", 59_990)]
+    {
+        let answer = of_verdict(&exact(false, 0, Some(Duration::from_nanos(wait))));
+        assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(answer.headers()[RETRY_AFTER], seconds);
+        assert!(body(answer).await.ends_with(&format!(r#""retry_after_ms":{ms}}}"#)));
+    }
+    assert!(!of_verdict(&exact(false, 0, None)).headers().contains_key(RETRY_AFTER));
+}
+
+#[tokio::test]
+async fn a_cost_that_never_passes_is_a_mistake_of_the_client() {
+    let never = Unanswerable::NeverPasses { limit: "checkout".into(), cost: 61, most: 60 };
+    let answer = of_verdict(&Verdict { allowed: false, decisive: None, unanswerable: Some(never) });
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    assert!(body(answer).await.contains("61 is above 60"));
 }
 
 #[tokio::test]

@@ -1,0 +1,100 @@
+//! Decisions whose exact limits are counted in a store that other agents share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::Guard;
+use headworks_core::attributes::Attributes;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::exact::{self, Decided, MetAll};
+use super::{Limiter, Paid, Verdict};
+use crate::exact::{Asks, Outcomes, Settled};
+use crate::store::{Store, StoreStats};
+
+/// How often what is known of buckets is looked through for what is old.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Decides requests like a [`Limiter`], but for exact limits, which a [`Store`] counts for all agents together. Cheap to
+/// clone.
+#[derive(Clone, Debug)]
+pub struct SharedLimiter {
+    limiter: Limiter,
+    store: Arc<Store>,
+}
+
+impl SharedLimiter {
+    /// Limits by ratio are decided here; those that are exact, in the store.
+    pub fn new(limiter: Limiter, store: Store) -> Self {
+        Self { limiter, store: Arc::new(store) }
+    }
+
+    /// The limiter that decides by ratio, and counts. Its own `check` would count exact limits in this process.
+    pub fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    /// How the store is, and what was asked of it.
+    pub fn store_stats(&self) -> StoreStats {
+        self.store.stats()
+    }
+
+    /// Decides a request, as [`Limiter::check`] does. Waits for the store, for its deadline at most, if the request meets
+    /// an exact limit whose answer is not known here.
+    pub async fn check(&self, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
+        let inner = &self.limiter.inner;
+        let rules = inner.rules.load_full();
+        let request = self.limiter.request(attributes, asked);
+        let mut paid = Paid::default();
+        let (allowed, tightest) = if request.only_looks() {
+            (true, None)
+        } else {
+            self.limiter.check_ratios(&rules, request, &mut paid)
+        };
+        let by_ratio = || Verdict::by_ratio(Guard::from_inner(rules.clone()), allowed, tightest);
+        let met: MetAll<'_> = exact::all(&rules, &request).collect();
+        if !allowed || met.is_empty() {
+            return if request.only_looks() { Verdict::NOTHING_TO_SEE } else { by_ratio() };
+        }
+        let asks: Asks<'_> = met.iter().map(|met| met.ask(request)).collect();
+        let (settled, outcomes) = self.store.settle(&asks, || inner.wall.now()).await;
+        count(settled, &asks, &outcomes);
+        let decided = exact::decided(settled, &met, &asks, &outcomes);
+        if !decided.allows() {
+            self.limiter.refund(&rules, &paid, attributes, asked);
+        }
+        match decided {
+            // What is counted one by one says more of the next request than a ratio does.
+            Decided::By(true, None) => by_ratio(),
+            decided => decided.verdict(Guard::from_inner(rules.clone())),
+        }
+    }
+
+    /// Keeps connected to the store until `shutdown`. Before that, and whenever the store is away, exact limits answer by
+    /// their `on_store_failure`.
+    pub async fn run(&self, shutdown: CancellationToken) {
+        let sweep = async {
+            loop {
+                sleep(SWEEP).await;
+                self.store.sweep(self.limiter.inner.wall.now());
+            }
+        };
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = self.store.keep() => {}
+            () = sweep => {}
+        }
+    }
+
+    /// Waits until the store answers, for so long at most; says whether it does.
+    pub async fn is_connected_within(&self, most: Duration) -> bool {
+        timeout(most, self.store.reached()).await.is_ok()
+    }
+}
+
+fn count(settled: Settled, asks: &Asks<'_>, outcomes: &Outcomes) {
+    for (place, (ask, outcome)) in asks.iter().zip(outcomes).enumerate() {
+        ask.limit.count(settled.for_place(place, ask, outcome), ask.charge);
+    }
+}
