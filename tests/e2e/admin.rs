@@ -67,7 +67,7 @@ fn changes() -> Vec<(&'static str, &'static [&'static str], &'static str)> {
         ("PUT /shadow-all?token=0123456789abcdef0123456789abcdef", &[], ON),
     ];
     for start in
-        ["PUT /shadow-all", "DELETE /shadow-all", "PATCH /shadow-all", "POST /reload", "POST /shutdown"]
+        ["PUT /shadow-all", "DELETE /shadow-all", "PATCH /shadow-all", "POST /limits/apply", "POST /shutdown"]
     {
         changes.push((start, &[], ON));
     }
@@ -209,9 +209,15 @@ fn beyond_loopback_what_names_callers_needs_the_token() {
     assert!(refused.stderr.contains("--admin-tls"), "{}", refused.stderr);
     let (_process, admin) =
         wide(&limits, &[token_flag.as_slice(), &["--allow-plaintext".to_owned()]].concat());
-    for (path, status) in
-        [("/healthz", 200), ("/readyz", 200), ("/metrics", 200), ("/status", 401), ("/shadow-all", 401)]
-    {
+    for (path, status) in [
+        ("/healthz", 200),
+        ("/readyz", 200),
+        ("/metrics", 200),
+        ("/status", 401),
+        ("/shadow-all", 401),
+        ("/limits", 401),
+        ("/trial?limit=checkout", 401),
+    ] {
         assert_eq!(get(&admin, path).unwrap().status, status, "{path}");
     }
     let url = format!("http://{admin}");
@@ -238,9 +244,15 @@ fn the_listener_for_metrics_has_nothing_else() {
     let args = [flag("--limits", &limits.path()), ["--metrics", "127.0.0.1:0"].map(str::to_owned)].concat();
     let mut node = Node::start("controller", "c", &args);
     let metrics = node.process.address_of("metrics");
-    for (path, status) in
-        [("/metrics", 200), ("/healthz", 200), ("/readyz", 200), ("/status", 404), ("/shadow-all", 404)]
-    {
+    for (path, status) in [
+        ("/metrics", 200),
+        ("/healthz", 200),
+        ("/readyz", 200),
+        ("/status", 404),
+        ("/shadow-all", 404),
+        ("/limits", 404),
+        ("/trial?limit=checkout", 404),
+    ] {
         assert_eq!(get(&metrics, path).unwrap().status, status, "{path}");
     }
     assert_eq!(send(&metrics, "POST /metrics", &[], "").unwrap().status, 405);

@@ -96,6 +96,7 @@ async fn come_once(url: String, number: u32) {
         full: true,
         agents: 1,
         entries: Vec::new(),
+        forgotten: Vec::new(),
         switch: None,
     };
     say.send(headworks_proto::report_message(&report)).await.unwrap();

@@ -208,6 +208,7 @@ async fn report(url: String, gap: Duration, duration: Duration) -> u64 {
             full: false,
             agents: 1,
             entries: Vec::new(),
+            forgotten: Vec::new(),
             switch: None,
         };
         if say.send(headworks_proto::report_message(&report)).await.is_err() {

@@ -1,6 +1,5 @@
 //! The agent in a process: the core's state machine, fed by the limiter's counts and an uplink's plans.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
-use crate::limiter::{Limiter, LinkStats, Record};
+use crate::limiter::{Limiter, LinkStats};
+use crate::records::Records;
 use crate::state::Keeper;
 use crate::tls::Tls;
 use crate::uplink::{self, Dialer, Event, Outbox, Parents, Stay};
@@ -112,7 +112,8 @@ impl Builder {
             tls: self.tls,
             keeper,
             standalone: self.standalone,
-            records: HashMap::new(),
+            records: Records::default(),
+            placed: Vec::new(),
             outbox: None,
             told: PlanState::None,
             shadow_all: false,
@@ -134,7 +135,9 @@ pub struct Agent {
     tls: Option<Tls>,
     keeper: Option<Keeper>,
     standalone: Option<Standalone>,
-    records: HashMap<BucketNumber, Arc<Record>>,
+    records: Records,
+    /// Buckets that have a place at the parents since the last pass.
+    placed: Vec<BucketNumber>,
     outbox: Option<Outbox>,
     told: PlanState,
     shadow_all: bool,
@@ -202,7 +205,7 @@ impl Agent {
     fn take_over(&mut self) {
         if let Some(kept) = self.keeper.as_ref().and_then(Keeper::read) {
             self.state.restore(kept, self.clock.now());
-            self.limiter.install(self.state.limits());
+            self.limiter.install(&self.state.limits().in_zone(self.state.zone()));
             self.beat();
         }
     }
@@ -212,7 +215,7 @@ impl Agent {
         if let Some(own) = &mut self.standalone {
             let limits = own.borrow_and_update().1.clone();
             tracing::info!(limits = limits.limits().len(), digest = %limits.digest(), "limits in force");
-            self.limiter.install(&limits);
+            self.limiter.install(&limits.in_zone(self.state.zone()));
             self.tell_state();
         }
     }
@@ -240,14 +243,17 @@ impl Agent {
                 let effects = self.state.plan(plan, now);
                 self.refused += u64::from(refused) + u64::from(effects.unknown);
                 self.follow_switch();
+                self.records.turn_away(&effects.untracked, &self.limiter, now);
+                self.placed.extend(effects.placed);
                 if let Some(limits) = effects.limits {
                     tracing::info!(limits = limits.limits().len(), digest = %limits.digest(), "limits in force");
-                    if limits.limits().iter().any(|limit| limit.exact().is_some()) {
+                    let exact = limits.limits().iter().any(|limit| limit.exact().is_some());
+                    if exact && self.limiter.counts_alone() {
                         tracing::warn!(
                             "exact limits are counted by each agent for itself: the fleet may pass as often as much"
                         );
                     }
-                    self.limiter.install(&limits);
+                    self.limiter.install(&limits.in_zone(self.state.zone()));
                 }
             }
             Event::Detached { .. } => {
@@ -277,10 +283,11 @@ impl Agent {
             outbox.report(&report);
         }
         for (number, in_force) in self.state.changes(now) {
-            if let Some(record) = self.records.get(&number) {
-                record.set(in_force, now);
-            }
+            self.records.set(number, in_force, now);
         }
+        // Not before their headrooms are in force.
+        self.records.place(&std::mem::take(&mut self.placed), &self.limiter);
+        self.records.forget_idle(&mut self.state, &self.limiter, now);
         self.tell_state();
     }
 
@@ -294,14 +301,14 @@ impl Agent {
 
     fn read_counts(&mut self) {
         let now = self.clock.now();
-        self.records.retain(|_, record| !record.is_retired());
+        self.records.drop_retired();
         for record in self.limiter.take_opened() {
             if let Some(number) = self.state.open(&record.key, now) {
                 self.records.insert(number, record);
             }
         }
-        for (number, record) in &self.records {
-            self.state.count(*number, record.counts(), now);
+        for (number, counts) in self.records.counts() {
+            self.state.count(number, counts, now);
         }
     }
 

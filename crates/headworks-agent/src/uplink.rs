@@ -36,6 +36,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What happens on a stream. `link` is the index that the owner gave it.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "plans are most of the events, and few wait at once")]
 pub enum Event {
     /// A connection is up: the owner must say hello now. If it has a parent, that one stays until this one has answered.
     Greet {

@@ -4,6 +4,7 @@
 //! counts and takes away the headrooms.
 
 mod bucket;
+mod idle;
 mod kept;
 mod moving;
 
@@ -14,7 +15,7 @@ use crate::awake::Awake;
 use crate::bucket::{BucketKey, Counts};
 use crate::guard::Allowance;
 use crate::ladder::{PlanState, Rung, spread};
-use crate::limits::LimitSet;
+use crate::limits::{Limit, LimitSet, Mode};
 use crate::link::{Due, Link, NameRoom};
 use crate::message::{
     BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier,
@@ -99,6 +100,12 @@ impl InForce {
     }
 }
 
+/// A headroom by the limit's own rate, as it is for the rate that holds in a zone.
+fn in_zone(limit: &Limit, headroom: Headroom, zone: &str) -> Headroom {
+    let scale = limit.rollout.as_ref().map_or(1.0, |rollout| rollout.scale(limit.rate, zone));
+    headroom.times(scale)
+}
+
 /// What a plan changed at an agent.
 #[derive(Debug, Default)]
 pub struct PlanEffects {
@@ -106,6 +113,28 @@ pub struct PlanEffects {
     pub limits: Option<Arc<LimitSet>>,
     /// Entries for buckets that the agent does not know.
     pub unknown: u32,
+    /// Buckets that have a headroom of their own for the first time.
+    pub placed: Vec<BucketNumber>,
+    /// Buckets that are not tracked, and no longer known here: their requests belong to the bucket that all such values share.
+    pub untracked: Vec<Untracked>,
+}
+
+/// A bucket that the parents do not track.
+#[derive(Clone, Copy, Debug)]
+pub struct Untracked {
+    /// Its number here, until then.
+    pub bucket: BucketNumber,
+    /// A parent has taken in what it had counted.
+    pub was_counted: bool,
+}
+
+/// What came of an entry of a plan.
+enum Taken {
+    /// It is for no bucket that is known here.
+    Unknown,
+    /// It is the first for this bucket.
+    First(BucketNumber),
+    Known,
 }
 
 /// The state of one agent.
@@ -192,6 +221,11 @@ impl Agent {
         self.link.detach();
     }
 
+    /// The zone that it stands in.
+    pub fn zone(&self) -> &str {
+        &self.identity.zone
+    }
+
     /// The address of the parent that was last attached to.
     pub fn parent(&self) -> Option<&str> {
         self.parent.as_deref()
@@ -202,11 +236,16 @@ impl Agent {
         &self.limits
     }
 
-    /// The number of a bucket that requests were first counted in; `None` when the agent has too many.
+    /// The number of a bucket that requests were first counted in; `None` when the agent has too many, or an override
+    /// turns this one off.
     pub fn open(&mut self, key: &BucketKey, now: Moment) -> Option<BucketNumber> {
+        let (limit, elapsed) = (self.limits.of_bucket(key).cloned(), now.since(self.born));
+        // One that an override turned off meanwhile counts nothing.
+        if limit.as_ref().is_some_and(|limit| limit.mode == Mode::Off) {
+            return None;
+        }
         let known = self.buckets.number(key).is_some();
         let number = self.buckets.intern(key)?;
-        let (limit, elapsed) = (self.limits.get(&key.limit).cloned(), now.since(self.born));
         let bucket = self.buckets.get_mut(number)?;
         if !known {
             bucket.open(&self.beats, elapsed);
@@ -219,6 +258,8 @@ impl Agent {
         }
         bucket.spread = spread(self.identity.incarnation, &key.limit);
         bucket.limit = limit;
+        // Whoever opens it again goes by nothing yet.
+        bucket.in_force = None;
         self.stale_from = now;
         Some(number)
     }
@@ -259,8 +300,13 @@ impl Agent {
             }
         }
         for entry in plan.shared.into_iter().chain(plan.private) {
-            effects.unknown += u32::from(!self.take(entry));
+            match self.take(entry, now) {
+                Taken::Unknown => effects.unknown += 1,
+                Taken::First(local) => effects.placed.push(local),
+                Taken::Known => {}
+            }
         }
+        effects.untracked = plan.untracked.iter().filter_map(|key| self.turn_away(key)).collect();
         let answered = self.link.answered();
         if answered > self.answered {
             self.answered = answered;
@@ -276,19 +322,23 @@ impl Agent {
         let new = &self.limits;
         self.buckets.retain(|key, _| new.keeps_bucket(&old, key));
         for (_, key, bucket) in self.buckets.iter_mut() {
-            bucket.limit = new.get(&key.limit).cloned();
+            bucket.limit = new.of_bucket(key).cloned();
         }
-        let each = new.limits().iter().map(|limit| least_units(Some(limit)));
+        let each = new.for_all_buckets().map(|limit| least_units(Some(limit)));
         self.least = each.fold(least_units(None), f64::min);
     }
 
-    fn take(&mut self, entry: PlanEntry) -> bool {
-        let local = self.link.local(entry.bucket);
-        let Some(bucket) = local.and_then(|local| self.buckets.get_mut(local)) else { return false };
-        bucket.headroom = Some(entry.headroom);
-        bucket.tokens = entry.tokens;
+    fn take(&mut self, entry: PlanEntry, now: Moment) -> Taken {
+        let known =
+            self.link.local(entry.bucket).and_then(|local| Some((local, self.buckets.get_mut(local)?)));
+        let Some((local, bucket)) = known else {
+            let late = self.link.has_forgotten(entry.bucket);
+            return if late { Taken::Known } else { Taken::Unknown };
+        };
+        let is_first = bucket.headroom.replace(entry.headroom).is_none();
+        bucket.hear_tokens(entry.tokens, now.since(self.born));
         self.stale_from = Moment::default();
-        true
+        if is_first { Taken::First(local) } else { Taken::Known }
     }
 
     /// What the plan in hand is worth by the node's own hold.
@@ -311,7 +361,7 @@ impl Agent {
         if now < self.stale_from {
             return Vec::new();
         }
-        let (link, hold) = (&self.link, self.hold);
+        let (link, hold, zone) = (&self.link, self.hold, &*self.identity.zone);
         let agents = link.plan().map_or(1, |plan| plan.view.agents);
         let mut changed = Vec::new();
         let mut lasts = Duration::MAX;
@@ -321,10 +371,11 @@ impl Agent {
             let ttl = link.plan().map_or(Duration::ZERO, |plan| plan.ttl);
             let rung = Rung::of(limit, age, ttl, hold, bucket.spread);
             lasts = rung.lasts.map_or(lasts, |until| until.min(lasts));
-            let headroom = rung.headroom(limit, bucket.headroom);
+            let heard = bucket.headroom.map(|headroom| in_zone(limit, headroom, zone));
+            let headroom = rung.headroom(limit, heard);
             // Of a bucket that no parent has spoken of yet, nobody knows who else has traffic for it.
             let otherwise = self.remembered.as_ref().and_then(Remembered::otherwise);
-            let guarded = bucket.headroom.or(otherwise).filter(|_| rung.holds());
+            let guarded = heard.or(otherwise).filter(|_| rung.holds());
             // Where all started again with nothing but their even parts, nobody may go beyond them.
             let state = if otherwise.is_some() { PlanState::Fresh } else { rung.state };
             let allowance = guarded.and_then(|headroom| bucket.allowance(limit, headroom, agents, state));
@@ -379,7 +430,7 @@ impl Agent {
         }
         self.stale_from = now;
         let all = !self.link.is_introduced();
-        self.build_report(now, true, |bucket, _| bucket.moved || all)
+        self.build_report(now, true, |bucket, _| bucket.moved || bucket.untold || all)
     }
 
     fn early_report(&mut self, now: Moment) -> Option<Report> {
@@ -411,6 +462,7 @@ impl Agent {
         // A new parent counts from the first report. It is the last one that the old parent was sent; what came since then is
         // told right after it.
         let takes_over = std::mem::take(&mut self.takes_over);
+        let lives = self.buckets.lives();
         for (number, key, bucket) in self.buckets.iter_mut() {
             let news = bucket.news(beats, elapsed);
             if !wanted(bucket, news) {
@@ -436,9 +488,12 @@ impl Agent {
                 news,
                 in_force: bucket.headroom.filter(|_| greeting),
                 tokens: bucket.tokens.filter(|_| greeting),
+                life: lives.of(number),
             });
         }
-        self.empty = if full && complete && entries.is_empty() { self.empty.saturating_add(1) } else { 0 };
+        let forgotten = self.link.farewells(sequence);
+        let tells_nothing = entries.is_empty() && forgotten.is_empty();
+        self.empty = if full && complete && tells_nothing { self.empty.saturating_add(1) } else { 0 };
         // A report that had to leave something out must not say that it is idle.
         let full = full && complete;
         let sequence = self.link.say(now, full, complete);
@@ -447,6 +502,6 @@ impl Agent {
         }
         let elapsed = if takes_over { self.last_told } else { elapsed };
         self.last_told = elapsed;
-        Report { sequence, elapsed, full, agents: 1, entries, switch: None }
+        Report { sequence, elapsed, full, agents: 1, entries, forgotten, switch: None }
     }
 }

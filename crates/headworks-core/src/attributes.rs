@@ -12,6 +12,12 @@ impl<'a> Attributes<'a> {
         Self(pairs)
     }
 
+    /// Key and value of each, in the order of the request.
+    #[inline]
+    pub fn iter(self) -> impl ExactSizeIterator<Item = (&'a str, &'a str)> {
+        self.0.iter().copied()
+    }
+
     /// The value of `key`, if the request has it.
     #[inline]
     pub fn get(self, key: &str) -> Option<&'a str> {

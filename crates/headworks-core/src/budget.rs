@@ -101,6 +101,11 @@ impl Budget {
         self.at = now;
     }
 
+    /// Whether nothing of it is spent, as of the last step.
+    pub fn is_full(&self) -> bool {
+        self.tokens >= self.burst
+    }
+
     /// What is left, in cost units; below zero when something is owed.
     pub fn tokens(&self) -> f64 {
         self.tokens

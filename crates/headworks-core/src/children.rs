@@ -2,9 +2,12 @@
 
 mod child;
 mod departed;
+mod idle;
 mod kept;
 mod plans;
 mod rumours;
+mod scope;
+mod tracked;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,7 +18,7 @@ pub use kept::Kept;
 pub use plans::Header;
 
 use crate::bucket::{BucketKey, Counts};
-use crate::limits::{LimitSet, Mode};
+use crate::limits::{LimitSet, Mode, Scope};
 use crate::link::INTERVAL;
 use crate::message::{BucketNumber, BucketRef, Hello, Incarnation, Report, ReportEntry, Tier};
 use crate::numbers::NumberMap;
@@ -25,6 +28,8 @@ use crate::units::{Headroom, Moment};
 use child::Told;
 use departed::Departed;
 use rumours::Rumours;
+use scope::Stand;
+use tracked::Places;
 
 /// Intervals of silence after which a child's demand no longer counts.
 const SILENT_AFTER: u32 = 3;
@@ -43,6 +48,8 @@ pub struct Bucket {
     pub demand: f64,
     /// Counted by all children since this parent's incarnation began.
     pub counts: Counts,
+    /// The part of it that nobody has taken down yet.
+    pub counted: Counts,
     /// What children are told; `None` until there is something to tell.
     pub headroom: Option<Headroom>,
     /// The lowest headroom that a child said was in force when it attached.
@@ -55,6 +62,10 @@ pub struct Bucket {
     pub tokens_told: Option<f64>,
     /// Children that count it.
     holders: u32,
+    /// Who was the first of them: of most buckets, the only one.
+    first_holder: Option<ChildId>,
+    /// Since when no child does, as of the last look.
+    unheld_since: Option<Moment>,
     /// Whether a report spoke of it since the last tick.
     pub heard: bool,
     changed: u64,
@@ -88,6 +99,13 @@ pub struct Children {
     children: NumberMap<ChildId, Child>,
     departed: Departed,
     buckets: Registry<Bucket>,
+    /// Counted in buckets that were forgotten, by limit.
+    forgotten: HashMap<Arc<str>, Counts>,
+    places: Places,
+    /// Limits that do not hold for the whole fleet.
+    scopes: HashMap<Arc<str>, Scope>,
+    /// Where all children stand; of a parent of several zones, they say.
+    stands: Option<Stand>,
     rumours: Rumours,
     /// Agents at or below the children: asked for each bucket, of which there may be as many as children.
     agents: u64,
@@ -109,6 +127,10 @@ impl Children {
             children: NumberMap::default(),
             departed: Departed::default(),
             buckets: Registry::with_room_for(MOST_BUCKETS),
+            forgotten: HashMap::new(),
+            places: Places::default(),
+            scopes: HashMap::new(),
+            stands: None,
             rumours: Rumours::default(),
             agents: 0,
             most_of_an_agent: HashMap::new(),
@@ -184,6 +206,7 @@ impl Children {
         let Some(mut child) = self.children.remove(&id) else { return received };
         let agents = child.agents;
         if child.begin(report, now) {
+            self.forget_at(&mut child, report, &mut received.touched);
             for entry in &report.entries {
                 match self.resolve(&mut child, entry) {
                     Resolved::Bucket(number) if child.is_absurd(number, entry, report) => {
@@ -195,11 +218,13 @@ impl Children {
                         received.clipped += u32::from(clipped);
                         received.touched.push(number);
                     }
-                    Resolved::Gone => {}
+                    Resolved::Gone | Resolved::Untracked => {}
                     Resolved::Refused => received.refused += 1,
                 }
             }
-            if report.full {
+            if report.full && !child.is_greeted() {
+                self.drop_those_left_out(&mut child, report, &mut received.touched);
+            } else if report.full {
                 self.rest_those_left_out(&mut child, report, &mut received.touched);
             }
             child.finish(report);
@@ -212,12 +237,20 @@ impl Children {
     fn resolve(&mut self, child: &mut Child, entry: &ReportEntry) -> Resolved {
         match &entry.bucket {
             BucketRef::Named(key) => {
+                let Some(key) = &self.localised(child, key) else { return Resolved::Gone };
                 // Known ones first: names that are refused must not fill the registry either.
                 let known = self.buckets.number(key).filter(|number| child.held.contains_key(number));
                 if known.is_none() && child.held.len() >= MOST_BUCKETS_OF_A_CHILD {
                     return Resolved::Refused;
                 }
+                let is_new = self.buckets.number(key).is_none();
+                if is_new && self.turns_away(child, key) {
+                    return Resolved::Untracked;
+                }
                 let Some(number) = self.buckets.intern(key) else { return Resolved::Refused };
+                if is_new {
+                    self.places.take(key);
+                }
                 child.unnamed = true;
                 // It has no number for it, whatever it was told before.
                 child.names.remove(&number);
@@ -245,6 +278,9 @@ impl Children {
     fn take(&mut self, id: ChildId, child: &mut Child, telling: Telling<'_>, now: Moment) -> bool {
         let Telling { number, entry, report } = telling;
         let most = self.most_of(number) * f64::from(child.agents.max(1));
+        if let Some(bucket) = self.buckets.get_mut(number).filter(|bucket| bucket.holders == 0) {
+            bucket.first_holder = Some(id);
+        }
         let mut clipped = self.count(child, telling, most);
         if let Some(news) = entry.news {
             let told = child.told(number, report.elapsed, entry.counts.offered, news);
@@ -259,8 +295,10 @@ impl Children {
         let Telling { number, entry, report } = telling;
         let Some(bucket) = self.buckets.get_mut(number) else { return false };
         bucket.holders += u32::from(child.holds(number).is_none());
-        let held = child.hold(number, entry);
-        bucket.counts += entry.counts.since(held.counts);
+        let held = child.hold(number, entry, report.elapsed);
+        let counted = entry.counts.since(held.counts);
+        bucket.counts += counted;
+        bucket.counted += counted;
         let before = held.demand();
         held.read(entry, report);
         let clipped = held.clip(most);
@@ -404,6 +442,9 @@ impl Children {
             child.held.retain(|number, _| buckets.get(*number).is_some());
         }
         self.whole.retain(|number| buckets.get(*number).is_some());
+        self.forgotten.retain(|limit, _| new.get(limit).is_some());
+        self.scopes = scope::narrow_ones(new);
+        self.places = Places::of(new, self.buckets.iter().map(|(_, key, _)| key));
         let bounded = new.limits().iter();
         self.most_of_an_agent = bounded
             .filter_map(|limit| Some((limit.name.clone(), limit.max_rate_per_agent?.per_second())))
@@ -411,7 +452,9 @@ impl Children {
         // What is counted in one place has no part in plans.
         let planned = new.limits().iter().filter(|limit| limit.exact().is_none() && limit.mode != Mode::Off);
         for limit in planned.filter(|limit| limit.per.is_empty()) {
-            self.intern_whole(&BucketKey::whole(limit.name.clone()));
+            if let Some(key) = self.whole_of(limit) {
+                self.intern_whole(&key);
+            }
         }
         self.revision += 1;
     }
@@ -439,8 +482,10 @@ struct Telling<'a> {
 
 enum Resolved {
     Bucket(BucketNumber),
-    /// Its limit was removed while the report was under way.
+    /// Its limit was removed, or it was forgotten, while the report was under way.
     Gone,
+    /// Its limit has as many as it may; the child is told.
+    Untracked,
     Refused,
 }
 

@@ -1,5 +1,8 @@
 //! The controller as a state machine: demand of the whole fleet in, headrooms out.
 
+mod demand;
+mod followed;
+mod idle;
 mod orphans;
 
 use std::collections::hash_map::Entry;
@@ -11,6 +14,7 @@ use crate::awake::Awake;
 use crate::bucket::Counts;
 use crate::budget::Budget;
 use crate::children::{Attachment, Child, ChildId, Children, Header, Received};
+use crate::history::History;
 use crate::invariant::{headroom_is_sound, is_repeatable};
 use crate::law::{self, Demand};
 use crate::limits::{Limit, LimitSet};
@@ -48,6 +52,7 @@ pub struct Fleet {
     computed: Moment,
     awake: Awake,
     switch: Posted,
+    history: History,
 }
 
 impl Fleet {
@@ -67,6 +72,7 @@ impl Fleet {
             computed: now,
             awake: Awake::since(now),
             switch: Posted::default(),
+            history: History::new(now),
         };
         fleet.install(limits, now);
         fleet
@@ -83,16 +89,17 @@ impl Fleet {
     pub fn install(&mut self, limits: Arc<LimitSet>, now: Moment) {
         let old = std::mem::replace(&mut self.limits, limits);
         self.children.adopt(&old, &self.limits);
+        self.history.adopt(&old, &self.limits, now);
         let buckets = self.children.buckets();
         self.demands.retain(|number, _| buckets.get(*number).is_some());
         let limits = &self.limits;
         self.budgets.retain(|number, budget| {
-            let limit = buckets.key(*number).and_then(|key| limits.get(&key.limit));
+            let limit = buckets.key(*number).and_then(|key| limits.of_bucket(key));
             limit.is_some_and(|limit| budget.follow(limit, now))
         });
         // A bucket that goes on counting under a limit that is a budget now.
         for (number, key, bucket) in buckets.iter() {
-            let limit = limits.get(&key.limit);
+            let limit = limits.of_bucket(key);
             if let Entry::Vacant(new) = self.budgets.entry(number)
                 && let Some(budget) = limit.and_then(|limit| Budget::of(limit, bucket.counts, now))
             {
@@ -158,7 +165,7 @@ impl Fleet {
         let buckets = self.children.buckets();
         let (Some(key), Some(bucket)) = (buckets.key(number), buckets.get(number)) else { return };
         // A child may still count for a limit that is not in force here: there is nothing to tell it.
-        let Some(limit) = self.limits.get(&key.limit).cloned() else { return };
+        let Some(limit) = self.limits.of_bucket(key).cloned() else { return };
         let hold = limit.on_silence.hold.unwrap_or(self.hold);
         let offered = bucket.demand + self.orphans.demand(number, bucket.demand, hold, now);
         let demand =
@@ -179,10 +186,16 @@ impl Fleet {
     /// The step of a budget: what its children say was admitted is paid for. `None` for a limit per second.
     fn spend(&mut self, number: BucketNumber, limit: &Limit, now: Moment) -> Option<(Headroom, f64)> {
         let young = now.since(self.born) < ADOPTS_FOR;
+        let shared = self.tokens_of_rest(number);
         let bucket = self.children.buckets_mut().get_mut(number)?;
         let budget = match self.budgets.entry(number) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Budget::of(limit, Counts::default(), now)?),
+            Entry::Vacant(new) => {
+                let budget = new.insert(Budget::of(limit, Counts::default(), now)?);
+                // It may have spent what all share that find no place.
+                budget.adopt(shared.unwrap_or(f64::INFINITY));
+                budget
+            }
         };
         if let Some(told) = bucket.tokens_told.take().filter(|_| young) {
             budget.adopt(told);
@@ -268,6 +281,7 @@ impl Node for Fleet {
             }
         }
         self.orphans.forget_old(now);
+        self.follow(now);
         for number in self.children.buckets().numbers() {
             let heard =
                 self.children.buckets_mut().get_mut(number).is_some_and(|b| std::mem::take(&mut b.heard));
@@ -275,6 +289,7 @@ impl Node for Fleet {
             self.step(number, now, if heard { Demand::settle } else { Demand::jump });
         }
         self.computed = now;
+        self.forget_idle(now);
     }
 
     fn has_news_for(&self, child: ChildId) -> bool {

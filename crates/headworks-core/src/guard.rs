@@ -134,6 +134,17 @@ pub fn headroom_alone(limit: &Limit, last: Headroom, known: f64, demand: f64, pa
     }
 }
 
+/// The headroom of a limit that nobody else has a part in, by those who know all of its demand, or always the same part of it:
+/// `last` was told when that was `known`, in units a second.
+pub fn headroom_of_own(limit: &Limit, last: Headroom, known: f64, demand: f64) -> Headroom {
+    let per_second = limit.rate.per_second();
+    if limit.budget().is_some() || limit.rate.is_ban() || !per_second.is_finite() {
+        return last;
+    }
+    let part = if last.value().is_finite() && known > 0.0 { known * last.value() } else { per_second };
+    Headroom::of(part.min(per_second), demand)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

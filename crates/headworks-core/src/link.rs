@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::bucket::BucketKey;
 use crate::ladder::PlanState;
-use crate::message::{BucketNumber, BucketRef, Incarnation, Plan, View};
+use crate::message::{BucketNumber, BucketRef, Forgotten, Incarnation, Plan, View};
 use crate::numbers::NumberMap;
 use crate::units::Moment;
 
@@ -20,6 +20,9 @@ const EARLY_AT_ONCE: f64 = 3.0;
 /// Most bytes of names in one message. Messages are bounded, and names come from outside: ten thousand new values of a
 /// kilobyte each must not make a report that the parent refuses, again and again.
 const NAMES: usize = 1024 * 1024;
+
+/// Most forgotten buckets in one report; the others wait for the next.
+const FORGOTTEN: usize = 20_000;
 
 /// What is left of the room for names in one message; those that find none wait for the next.
 #[derive(Debug)]
@@ -109,8 +112,19 @@ pub struct Link {
     spacing: Duration,
     numbers: NumberMap<BucketNumber, BucketNumber>,
     locals: NumberMap<BucketNumber, BucketNumber>,
+    /// By the parent's number: what it may not have heard yet.
+    forgotten: NumberMap<BucketNumber, Farewell>,
+    parent_forgets: bool,
     plan: Option<HeldPlan>,
     pause: Option<Pause>,
+}
+
+/// A bucket that was forgotten, until the parent is known to have heard of it.
+#[derive(Clone, Copy, Debug)]
+struct Farewell {
+    life: u32,
+    /// The first report that told of it; all that follow do.
+    told_in: Option<u64>,
 }
 
 /// What is left of a time in which this node was suspended.
@@ -169,6 +183,8 @@ impl Default for Link {
             spacing: SPACING,
             numbers: NumberMap::default(),
             locals: NumberMap::default(),
+            forgotten: NumberMap::default(),
+            parent_forgets: false,
             plan: None,
             pause: None,
         }
@@ -292,6 +308,7 @@ impl Link {
             self.parent = Some(plan.incarnation);
             self.numbers.clear();
             self.locals.clear();
+            self.forgotten.clear();
         } else if plan.sequence <= self.heard {
             return false;
         }
@@ -299,6 +316,9 @@ impl Link {
         self.pause = self.pause.filter(|pause| plan.heard < pause.ends_with);
         let waited = self.pause.map_or(Duration::ZERO, |pause| pause.lasted);
         self.answered = plan.heard.min(self.said);
+        let answered = self.answered;
+        self.forgotten.retain(|_, farewell| farewell.told_in.is_none_or(|told_in| told_in > answered));
+        self.parent_forgets = plan.forgets;
         self.introduced |= self.answered > 0 && self.answered == self.said_in_full;
         self.interval = plan.interval.clamp(Duration::from_millis(100), Duration::from_secs(60));
         self.spacing = plan.spacing.clamp(Duration::from_millis(10), self.interval);
@@ -322,6 +342,48 @@ impl Link {
     /// Our number for a bucket that the parent speaks of.
     pub fn local(&self, parents: BucketNumber) -> Option<BucketNumber> {
         self.locals.get(&parents).copied()
+    }
+
+    /// Whether a bucket may be forgotten here: a parent that is attached to has to know its number, or a later plan could teach
+    /// that number to what has come in its place.
+    pub(crate) fn lets_go_of(&self, local: BucketNumber) -> bool {
+        !self.attached || self.parent_forgets && self.introduced && self.numbers.contains_key(&local)
+    }
+
+    /// Whether the parent has given a bucket a number.
+    pub(crate) fn is_numbered(&self, local: BucketNumber) -> bool {
+        self.numbers.contains_key(&local)
+    }
+
+    /// A bucket was forgotten here, with this life of its counts.
+    pub(crate) fn forget(&mut self, local: BucketNumber, life: u32) {
+        let Some(parents) = self.numbers.remove(&local) else { return };
+        self.locals.remove(&parents);
+        if self.attached {
+            self.forgotten.insert(parents, Farewell { life, told_in: None });
+        }
+    }
+
+    /// Whether the parent may speak of this bucket only because it has not heard yet that it was forgotten.
+    pub(crate) fn has_forgotten(&self, parents: BucketNumber) -> bool {
+        self.forgotten.contains_key(&parents)
+    }
+
+    /// What the report of this number tells of forgotten buckets: the news, and what may have been lost.
+    pub(crate) fn farewells(&mut self, sequence: u64) -> Vec<Forgotten> {
+        let mut told = Vec::new();
+        let waiting = self.forgotten.values().filter(|farewell| farewell.told_in.is_some()).count();
+        let mut room = FORGOTTEN.saturating_sub(waiting);
+        for (parents, farewell) in &mut self.forgotten {
+            if farewell.told_in.is_none() && room > 0 {
+                room -= 1;
+                farewell.told_in = Some(sequence);
+            }
+            if farewell.told_in.is_some() {
+                told.push(Forgotten { bucket: *parents, life: farewell.life });
+            }
+        }
+        told
     }
 
     /// How to speak of a bucket to this parent.

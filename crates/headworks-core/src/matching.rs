@@ -1,7 +1,13 @@
 //! Matching: whether a limit concerns a request, and which of its buckets counts it.
 
+mod index;
+
+pub(crate) use index::Wanted;
+pub use index::{Candidates, Index};
+
 use crate::attributes::Attributes;
 use crate::limits::{Limit, Missing, Mode};
+use crate::pattern::Pattern;
 
 /// The most `per` keys a limit may have; bounds the stack space of a decision.
 pub const MAX_PER_KEYS: usize = 16;
@@ -99,6 +105,21 @@ impl Limit {
 
     #[inline]
     fn concerns(&self, attributes: Attributes<'_>) -> bool {
-        self.matches.iter().all(|(key, value)| attributes.get(key) == Some(value))
+        let fits =
+            |(key, value): &(String, Pattern)| attributes.get(key).is_some_and(|text| value.fits(text));
+        self.matches.iter().all(fits) && (!self.exactly || self.names_all_of(attributes))
+    }
+
+    /// Whether a request has the keys that this limit names, in their order, and no others.
+    pub(crate) fn names_all_of(&self, attributes: Attributes<'_>) -> bool {
+        self.keys().eq(attributes.iter().map(|(key, _)| key))
+    }
+
+    /// The keys that it names: those of `match`, then those of `per` that are not among them.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let matched = || self.matches.iter().map(|(key, _)| key.as_str());
+        let others =
+            self.per.iter().map(String::as_str).filter(move |key| matched().all(|other| other != *key));
+        matched().chain(others)
     }
 }

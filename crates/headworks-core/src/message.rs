@@ -77,8 +77,19 @@ pub struct Report {
     pub agents: u32,
     /// The buckets that were counted.
     pub entries: Vec<ReportEntry>,
+    /// Buckets that the child holds no longer, told until a plan accounts for it. Taken in before the entries.
+    pub forgotten: Vec<Forgotten>,
     /// The switch as an aggregator knows it, while its parent says an earlier state.
     pub switch: Option<Switch>,
+}
+
+/// A bucket that a child has forgotten, since it was idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    /// The parent's number.
+    pub bucket: BucketNumber,
+    /// Which life of the child's counts is over; a later one is not.
+    pub life: u32,
 }
 
 /// One bucket in a report.
@@ -99,6 +110,8 @@ pub struct ReportEntry {
     pub in_force: Option<Headroom>,
     /// The tokens of a budget as the child knows them, told with `in_force`.
     pub tokens: Option<f64>,
+    /// A child that forgot this bucket and has it again counts from zero. This rises then, and is 0 the first time.
+    pub life: u32,
 }
 
 /// The last stretch of time in which demand was not what it had been.
@@ -155,6 +168,12 @@ pub struct Plan {
     pub private: Vec<PlanEntry>,
     /// The switch of the fleet.
     pub switch: Switch,
+    /// Buckets that the child named and that are not tracked, since their limit has its `max_buckets` already: what they count
+    /// belongs to the one bucket that all such values share.
+    pub untracked: Vec<BucketKey>,
+    /// Whether the parent can be told of forgotten buckets. One of an earlier release would take what is counted anew for a
+    /// count that fell.
+    pub forgets: bool,
 }
 
 /// How much of the fleet a controller heard; of two controllers, a child obeys the one that hears more.

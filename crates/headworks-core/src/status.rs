@@ -28,6 +28,8 @@ pub struct LimitStatus {
     pub ratio: DropRatio,
     /// Buckets known.
     pub buckets: usize,
+    /// Cost units of values that find no place among them, and share one.
+    pub untracked: u64,
     /// The buckets that are offered most.
     pub top: Vec<TopBucket>,
 }
@@ -35,6 +37,8 @@ pub struct LimitStatus {
 /// One bucket among those that are offered most.
 #[derive(Clone, Debug)]
 pub struct TopBucket {
+    /// The zone or region in which it counts; empty for a limit that holds globally.
+    pub scope: Vec<String>,
     /// The values that tell it apart; `None` for all that are not tracked.
     pub values: Option<Vec<String>>,
     /// Offered at present, in units a second.
@@ -77,13 +81,18 @@ pub fn limits(limits: &LimitSet, children: &Children) -> Vec<LimitStatus> {
             sum.would_drop += held.demand() * held.would_drop;
         }
     }
-    let of = |limit: &Arc<Limit>| by_limit.remove(&*limit.name).unwrap_or_default().status(limit.clone());
+    let of = |limit: &Arc<Limit>| {
+        let mut sum = by_limit.remove(&*limit.name).unwrap_or_default();
+        sum.counts += children.counted_in_forgotten(&limit.name);
+        sum.status(limit.clone())
+    };
     limits.limits().iter().map(of).collect()
 }
 
 #[derive(Default)]
 struct Sum<'a> {
     counts: Counts,
+    untracked: u64,
     offered: f64,
     dropped: f64,
     would_drop: f64,
@@ -96,6 +105,9 @@ impl<'a> Sum<'a> {
     fn add(&mut self, key: &'a BucketKey, bucket: &'a Bucket) {
         let ratio = ratio_of(bucket);
         self.counts += bucket.counts;
+        if key.values == Values::Rest {
+            self.untracked += bucket.counts.offered;
+        }
         self.offered += bucket.demand;
         self.to_drop += bucket.demand * ratio.value();
         self.highest = if ratio > self.highest { ratio } else { self.highest };
@@ -113,6 +125,7 @@ impl<'a> Sum<'a> {
             would_drop: self.would_drop,
             ratio: weighed,
             buckets: self.buckets.len(),
+            untracked: self.untracked,
             top: self.buckets.iter().take(TOP).map(|(key, bucket)| top(key, bucket)).collect(),
         }
     }
@@ -123,7 +136,7 @@ fn top(key: &BucketKey, bucket: &Bucket) -> TopBucket {
         Values::Of(values) => Some(values.clone()),
         Values::Rest => None,
     };
-    TopBucket { values, offered: bucket.demand, ratio: ratio_of(bucket) }
+    TopBucket { scope: key.scope.clone(), values, offered: bucket.demand, ratio: ratio_of(bucket) }
 }
 
 fn ratio_of(bucket: &Bucket) -> DropRatio {

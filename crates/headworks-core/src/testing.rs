@@ -1,7 +1,7 @@
 //! What tests of this crate build their cases from.
 
 use crate::agent::Identity;
-use crate::limits::{Enforcement, Limit, Missing, Mode, OnSilence, SurgeGuard};
+use crate::limits::{Enforcement, Limit, Missing, Mode, OnSilence, Scope, SurgeGuard};
 use crate::message::Incarnation;
 use crate::units::{Rate, Unit};
 
@@ -21,6 +21,7 @@ pub(crate) fn limit(name: &str, amount: u64) -> Limit {
     Limit {
         name: name.into(),
         matches: Vec::new(),
+        exactly: false,
         per: Vec::new(),
         rate: Rate::Per { amount, unit: Unit::Second },
         cost: 1,
@@ -32,7 +33,9 @@ pub(crate) fn limit(name: &str, amount: u64) -> Limit {
         burst: None,
         surge_guard: SurgeGuard::default(),
         max_rate_per_agent: None,
+        scope: Scope::Global,
         enforcement: Enforcement::DropRatio,
         overrides: Vec::new(),
+        rollout: None,
     }
 }

@@ -171,6 +171,12 @@ impl Headroom {
         }
     }
 
+    /// The headroom of a limit that is so many times as high.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self::new(self.0 * factor).unwrap_or(self)
+    }
+
     /// The number itself, from 0 to infinity.
     pub fn value(self) -> f64 {
         self.0

@@ -1,6 +1,7 @@
 //! The aggregator as a state machine: sums the counts of its zone's agents, and passes plans on to them.
 
 mod choice;
+mod idle;
 mod parent;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::bucket::MOST_RATE;
 use crate::children::{Attachment, ChildId, Children, Header, Received};
 use crate::guard;
 use crate::ladder::PlanState;
-use crate::limits::{Limit, LimitSet};
+use crate::limits::{Limit, LimitSet, Scope};
 use crate::link::{Due, HeldPlan, NameRoom};
 use crate::message::{BucketNumber, BucketRef, Hello, Plan, Report, ReportEntry, Tier};
 use crate::node::Node;
@@ -66,7 +67,8 @@ impl Zone {
     /// An aggregator that attaches to this many controllers.
     pub fn new(identity: Identity, controllers: usize, hold: Duration, now: Moment) -> Self {
         Self {
-            children: Children::new(identity.node.clone(), identity.incarnation),
+            children: Children::new(identity.node.clone(), identity.incarnation)
+                .standing_in(&identity.region, &identity.zone),
             identity,
             born: now,
             hold,
@@ -115,9 +117,12 @@ impl Zone {
         let Some(wanted) = self.wanted(number) else { return };
         let buckets = self.children.buckets();
         let (Some(key), Some(bucket)) = (buckets.key(number), buckets.get(number)) else { return };
-        let limit = self.limits.get(&key.limit).map(|limit| &**limit);
+        let limit = self.limits.of_bucket(key).map(|limit| &**limit);
         let tokens = wanted.tokens(bucket.counts, limit, now);
         let headroom = match limit.filter(|_| self.plan_state(now) != PlanState::Fresh) {
+            Some(limit) if limit.scope == Scope::Zone => {
+                guard::headroom_of_own(limit, wanted.headroom, wanted.demand, bucket.demand)
+            }
             Some(limit) => self.headroom_alone(limit, number, wanted.headroom, bucket.demand),
             None => wanted.headroom,
         };
@@ -197,7 +202,7 @@ impl Zone {
         }
         let past = self.past.get(&number).copied().unwrap_or_default();
         let key = self.children.buckets().key(number);
-        let limit = key.and_then(|key| self.limits.get(&key.limit));
+        let limit = key.and_then(|key| self.limits.of_bucket(key));
         is_news(said, demand, AT_A_SUM, past.dispersion.value(), least_units(limit.map(|limit| &**limit)))
     }
 
@@ -216,7 +221,7 @@ impl Zone {
     }
 
     /// A plan of a controller arrived: takes it in, and obeys it if this is the controller to obey.
-    pub fn plan(&mut self, parent: ParentIndex, plan: Plan, now: Moment) {
+    pub fn plan(&mut self, parent: ParentIndex, mut plan: Plan, now: Moment) {
         self.wake(now);
         let was_fresh = self.plan_state(now) == PlanState::Fresh;
         let known = &mut self.parents[parent];
@@ -225,8 +230,10 @@ impl Zone {
         }
         known.switch.hear(plan.switch);
         self.switch.hear_parent(plan.switch);
+        let untracked = std::mem::take(&mut plan.untracked);
         let changed = known.take(plan, &mut self.children, now);
         if self.choose(now) == Some(parent) {
+            self.turn_away(untracked);
             self.adopt_limits_of(parent);
             if was_fresh {
                 changed.into_iter().for_each(|local| self.pass_on(local, now));
@@ -342,7 +349,8 @@ impl Zone {
         if !full {
             return self.has_news(parent, number);
         }
-        let said = parent.said.get(&number).copied().unwrap_or_default();
+        // One that counted nothing may ask for a place all the same.
+        let Some(said) = parent.said.get(&number) else { return true };
         let bucket = self.children.buckets().get(number);
         bucket.is_some_and(|bucket| bucket.counts != said.counts || bucket.demand > 0.0)
             || !parent.link.is_introduced()
@@ -356,6 +364,7 @@ impl Zone {
             .collect();
         let parent = &mut self.parents[parent];
         let greeting = parent.link.is_greeting();
+        let lives = self.children.buckets().lives();
         let mut entries = Vec::new();
         let (mut room, mut complete) = (NameRoom::default(), true);
         for number in due {
@@ -374,16 +383,19 @@ impl Zone {
                 news: None,
                 in_force: bucket.headroom.or(bucket.in_force).filter(|_| greeting),
                 tokens: bucket.tokens.or(bucket.tokens_told).filter(|_| greeting),
+                life: lives.of(number),
             });
         }
         // A report that had to leave something out must not say that it is idle.
         let full = full && complete;
+        let sequence = parent.link.say(now, full, complete);
         Report {
-            sequence: parent.link.say(now, full, complete),
+            sequence,
             elapsed: now.since(self.born),
             full,
             agents: self.children.agents(),
             entries,
+            forgotten: parent.link.farewells(sequence),
             switch: parent.switch.tell(self.switch.switch()),
         }
     }
@@ -425,6 +437,7 @@ impl Node for Zone {
         if self.plan_state(now) != PlanState::Fresh {
             self.compute_alone(now);
         }
+        self.forget_idle(now);
     }
 
     fn has_news_for(&self, child: ChildId) -> bool {

@@ -41,7 +41,15 @@ impl Parent {
     fn hears(&mut self, child: ChildId, seconds: u64, agents: u32, entries: Vec<ReportEntry>) -> Received {
         self.sequence += 1;
         let elapsed = Duration::from_secs(seconds);
-        let report = Report { sequence: self.sequence, elapsed, full: true, agents, entries, switch: None };
+        let report = Report {
+            sequence: self.sequence,
+            elapsed,
+            full: true,
+            agents,
+            entries,
+            forgotten: Vec::new(),
+            switch: None,
+        };
         self.fleet.report(child, &report, self.now + elapsed)
     }
 
@@ -68,6 +76,7 @@ fn entry(offered: u64) -> ReportEntry {
         news: None,
         in_force: None,
         tokens: None,
+        life: 0,
     }
 }
 

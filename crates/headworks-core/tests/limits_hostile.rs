@@ -90,6 +90,30 @@ fn a_hundred_thousand_limits_are_read_and_one_more_is_refused() {
 }
 
 #[test]
+fn a_quarter_of_a_million_rules_are_refused_with_a_cap() {
+    let line = |i: usize| format!("- {{name: n{i}, match: {{a: v{i}}}, rate: 5/second}}\n");
+    let file = (0..250_000).map(line).collect::<String>();
+    let longer = file.replace(", rate", "                                     , rate");
+    for (file, cap) in
+        [(file, "more than 1000000 keys and values"), (longer, "more than the 16777216 allowed")]
+    {
+        let faults = parse(&format!("limits:\n{file}")).unwrap_err();
+        assert!(says(&faults, cap), "{faults}");
+    }
+}
+
+#[test]
+fn ten_thousand_limits_with_twenty_thousand_overrides_are_read() {
+    let limit = |i: usize| {
+        let others =
+            format!("{{match: {{k: a{i}}}, rate: 6/second}}, {{match: {{k: \"b{i}*\"}}, rate: 7/hour}}");
+        format!("- {{name: n{i}, match: {{a: v{i}}}, per: [k], rate: 5/second, overrides: [{others}]}}\n")
+    };
+    let set = parse(&format!("limits:\n{}", (0..10_000).map(limit).collect::<String>())).unwrap();
+    assert_eq!(set.for_all_buckets().count(), 30_000);
+}
+
+#[test]
 fn what_follows_a_nul_character_is_not_lost() {
     let faults = parse("limits: []\n\0\nbroken").unwrap_err();
     assert_eq!((faults.listed()[0].line, faults.listed()[0].column), (2, 1));

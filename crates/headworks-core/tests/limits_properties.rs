@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use headworks_core::limits::{
-    Algorithm, Enforcement, Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override, SilencePolicy,
-    StoreFailure, SurgeGuard, parse, parse_bytes, print,
+    Algorithm, Enforcement, Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override, Rollout, Scope,
+    SilencePolicy, StoreFailure, SurgeGuard, parse, parse_bytes, print,
 };
+use headworks_core::overrides::ties;
 use headworks_core::units::{Rate, Unit};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
@@ -61,7 +62,7 @@ fn nasty() -> impl Strategy<Value = String> {
         "\u{1f980}",
     ]);
     let any = vec(any::<char>(), 1..20).prop_map(|chars| chars.into_iter().collect());
-    prop_oneof![known.prop_map(str::to_owned), any, "[ -~]{1,30}"].prop_map(|text| text.replace('*', "x"))
+    prop_oneof![known.prop_map(str::to_owned), any, "[ -~]{1,30}", "[ab*]{1,6}"]
 }
 
 fn rate() -> impl Strategy<Value = Rate> {
@@ -87,27 +88,70 @@ fn on_silence() -> impl Strategy<Value = OnSilence> {
         .prop_map(|(policy, hold)| OnSilence { policy, hold: hold.filter(|_| policy != SilencePolicy::Open) })
 }
 
+fn mode() -> impl Strategy<Value = Mode> {
+    select(vec![Mode::Enforce, Mode::Shadow, Mode::Off])
+}
+
+/// Overrides for values of the first key, without those that might tie.
+fn distinct(
+    per: &[String],
+    others: impl Iterator<Item = (String, Rate, Option<u64>, Option<Mode>)>,
+) -> Vec<Override> {
+    let Some(key) = per.first() else { return Vec::new() };
+    let made = others.map(|(value, rate, burst, mode)| Override {
+        matches: vec![(key.clone(), value.into())],
+        rate,
+        burst,
+        mode,
+    });
+    let mut overrides: Vec<Override> = Vec::new();
+    for other in made {
+        overrides.push(other);
+        if !ties(&overrides, per).is_empty() {
+            overrides.pop();
+        }
+    }
+    overrides
+}
+
+fn rollout() -> impl Strategy<Value = Rollout> {
+    (btree_set("[a-z0-9._-]{1,9}", 1..4), mode()).prop_map(|(zones, mode)| Rollout {
+        zones: zones.into_iter().collect(),
+        rate: None,
+        mode: Some(mode),
+    })
+}
+
 prop_compose! {
     fn limit()(
         matches in btree_map(nasty(), nasty(), 0..4),
+        exactly in any::<bool>(),
+        others in btree_map(nasty(), (rate_and_bounds(), proptest::option::of(mode())), 0..3),
         per in btree_set(nasty(), 0..4),
         (rate, burst, surge_guard) in rate_and_bounds(),
         cost in 1..=1_000_000_u32,
-        mode in select(vec![Mode::Enforce, Mode::Shadow, Mode::Off]),
+        mode in mode(),
         order in any::<i32>(),
         on_silence in on_silence(),
         max_buckets in 1..=1_000_000_u32,
         max_rate_per_agent in proptest::option::of(rate()),
         missing in select(vec![Missing::Skip, Missing::Empty, Missing::Drop]),
+        rollout in proptest::option::of(rollout()),
+        scope in select(vec![Scope::Global, Scope::Region, Scope::Zone]),
     ) -> Limit {
-        let per: Vec<String> = per.into_iter().filter(|key| !matches.contains_key(key)).collect();
+        let has_one_value = |key: &String| matches.get(key).is_some_and(|value| !value.contains('*'));
+        let per: Vec<String> = per.into_iter().filter(|key| !has_one_value(key)).collect();
         let (max_buckets, missing) = if per.is_empty() { (10_000, Missing::Skip) } else { (max_buckets, missing) };
-        let matches = matches.into_iter().collect();
+        let exactly = exactly && !(matches.is_empty() && per.is_empty());
+        let missing = if exactly { Missing::Skip } else { missing };
+        let matches = matches.into_iter().map(|(key, value)| (key, value.into())).collect();
+        let overrides = distinct(&per, others.into_iter().map(|(value, ((rate, burst, _), mode))| (value, rate, burst, mode)));
         let bounds = |rate: &Rate| matches!(rate, Rate::Per { amount: 1.., .. });
         let max_rate_per_agent = max_rate_per_agent.filter(bounds);
         Limit {
             name: "".into(), matches, per, rate, cost, mode, order, on_silence, max_buckets, missing, burst,
-            surge_guard, max_rate_per_agent, enforcement: Enforcement::DropRatio, overrides: Vec::new(),
+            surge_guard, max_rate_per_agent, scope, enforcement: Enforcement::DropRatio, overrides, exactly,
+            rollout,
         }
     }
 }
@@ -117,8 +161,7 @@ fn exact_limit() -> impl Strategy<Value = Limit> {
     let algorithms = vec![Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
     let exact = (select(algorithms), select(vec![StoreFailure::Open, StoreFailure::Closed]))
         .prop_map(|(algorithm, on_store_failure)| Exact { algorithm, on_store_failure });
-    let modes = proptest::option::of(select(vec![Mode::Enforce, Mode::Shadow, Mode::Off]));
-    let others = btree_map(nasty(), (rate_of_exact(), 1..=1_000_000_u64, modes), 0..3);
+    let others = btree_map(nasty(), (rate_of_exact(), 1..=1_000_000_u64, proptest::option::of(mode())), 0..3);
     (limit(), exact, rate_of_exact(), 1..=1_000_000_u64, others).prop_map(
         |(limit, exact, rate, burst, others)| {
             let burst_of = |rate: &Rate, burst| {
@@ -126,16 +169,12 @@ fn exact_limit() -> impl Strategy<Value = Limit> {
                     && matches!(rate, Rate::Per { amount: 1.., .. });
                 has_one.then_some(burst)
             };
-            let overrides = limit.per.first().into_iter().flat_map(|key| {
-                others.iter().map(|(value, (rate, burst, mode))| Override {
-                    matches: vec![(key.clone(), value.clone())],
-                    rate: *rate,
-                    burst: burst_of(rate, *burst),
-                    mode: *mode,
-                })
-            });
+            let others = others.into_iter();
+            let others =
+                others.map(|(value, (rate, burst, mode))| (value, rate, burst_of(&rate, burst), mode));
             Limit {
-                overrides: overrides.collect(),
+                scope: Scope::Global,
+                overrides: distinct(&limit.per, others),
                 burst: burst_of(&rate, burst),
                 rate,
                 cost: 1,

@@ -17,10 +17,19 @@ fn identity(node: &str, life: u64) -> Identity {
 
 fn report(sequence: u64, counts: Counts) -> Report {
     let bucket = BucketRef::Named(BucketKey::whole("a".into()));
-    let entry = ReportEntry { bucket, counts, demand: Some(1e12), news: None, in_force: None, tokens: None };
+    let entry =
+        ReportEntry { bucket, counts, demand: Some(1e12), news: None, in_force: None, tokens: None, life: 0 };
     // So long a life that no count is absurd.
     let elapsed = Duration::from_secs(sequence * 100_000_000);
-    Report { sequence, elapsed, full: true, agents: 1, entries: vec![entry], switch: None }
+    Report {
+        sequence,
+        elapsed,
+        full: true,
+        agents: 1,
+        entries: vec![entry],
+        forgotten: Vec::new(),
+        switch: None,
+    }
 }
 
 /// What a zone tells of these reports, each of them sound, from `children` children alike.

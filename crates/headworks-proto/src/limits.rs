@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use headworks_core::limits::{
-    Algorithm, Enforcement, Exact, Limit, LimitSet, MAX_OVERRIDES, Missing, Mode, OnSilence, Override,
-    SilencePolicy, StoreFailure, SurgeGuard,
+    Algorithm, Enforcement, Exact, Limit, LimitSet, MAX_OVERRIDES, MAX_ZONES, Missing, Mode, OnSilence,
+    Override, Rollout, Scope, SilencePolicy, StoreFailure, SurgeGuard,
 };
 use headworks_core::matching::MAX_PER_KEYS;
+use headworks_core::pattern::Pattern;
 use headworks_core::units::{Rate, Unit};
 
 use crate::bucket::{MAX_NAME, MAX_VALUE};
@@ -18,7 +19,10 @@ pub(crate) fn encode(set: &LimitSet) -> wire::LimitSet {
 }
 
 fn encode_limit(limit: &Limit) -> wire::Limit {
-    let mode = encode_mode(limit.mode).into();
+    let needs = encode_needs(limit);
+    // What a node does not know, it ignores; without a mode it refuses the limit instead of misreading it.
+    let unspecified = wire::Mode::Unspecified.into();
+    let mode = if needs.is_some() { unspecified } else { encode_mode(limit.mode).into() };
     let exact = limit.exact().map(|exact| encode_exact(mode, exact));
     wire::Limit {
         name: limit.name.to_string(),
@@ -26,8 +30,7 @@ fn encode_limit(limit: &Limit) -> wire::Limit {
         per: limit.per.clone(),
         rate: Some(encode_rate(limit.rate)),
         cost: limit.cost,
-        // So that a node which does not know `exact` refuses the limit, instead of dropping by ratio.
-        mode: if exact.is_some() { wire::Mode::Unspecified.into() } else { mode },
+        mode: if exact.is_some() { unspecified } else { mode },
         order: limit.order,
         on_silence: Some(wire::OnSilence {
             policy: encode_policy(limit.on_silence.policy).into(),
@@ -40,11 +43,44 @@ fn encode_limit(limit: &Limit) -> wire::Limit {
         max_rate_per_agent: limit.max_rate_per_agent.map(encode_rate),
         exact,
         overrides: limit.overrides.iter().map(encode_override).collect(),
+        needs,
+        rollout: limit.rollout.as_ref().map(encode_rollout),
+        scope: encode_scope(limit.scope).into(),
     }
 }
 
-fn encode_attribute((key, value): &(String, String)) -> wire::Attribute {
-    wire::Attribute { key: key.clone(), value: value.clone() }
+fn encode_scope(scope: Scope) -> wire::Scope {
+    match scope {
+        Scope::Global => wire::Scope::Unspecified,
+        Scope::Region => wire::Scope::Region,
+        Scope::Zone => wire::Scope::Zone,
+    }
+}
+
+fn encode_rollout(rollout: &Rollout) -> wire::Rollout {
+    wire::Rollout {
+        zones: rollout.zones.clone(),
+        rate: rollout.rate.map(encode_rate),
+        mode: rollout.mode.map_or(wire::Mode::Unspecified, encode_mode).into(),
+    }
+}
+
+/// What older nodes would misread in a limit; nothing where they would not, so that they hold it as before.
+fn encode_needs(limit: &Limit) -> Option<wire::Needs> {
+    let needed = [
+        (wire::Feature::Patterns, limit.matches.iter().any(|(_, value)| value.has_stars())),
+        (wire::Feature::Exactly, limit.exactly),
+        (wire::Feature::OverridesOfADropRatio, limit.exact().is_none() && !limit.overrides.is_empty()),
+        (wire::Feature::Rollout, limit.rollout.is_some()),
+        (wire::Feature::Scope, limit.scope != Scope::Global),
+    ];
+    let features: Vec<i32> =
+        needed.iter().filter(|(_, is_needed)| *is_needed).map(|(feature, _)| (*feature).into()).collect();
+    (!features.is_empty()).then(|| wire::Needs { mode: encode_mode(limit.mode).into(), features })
+}
+
+fn encode_attribute((key, value): &(String, Pattern)) -> wire::Attribute {
+    wire::Attribute { key: key.clone(), value: value.to_string() }
 }
 
 fn encode_exact(mode: i32, exact: Exact) -> wire::Exact {
@@ -141,12 +177,14 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
         return None;
     }
     let enforcement = decode_enforcement(limit.exact.as_ref())?;
-    let mode = decode_mode(limit.exact.as_ref().map_or(limit.mode(), wire::Exact::mode))?;
-    let overrides = decode_overrides(&limit, enforcement)?;
+    let needs = Needs::of(&limit)?;
+    let overrides = decode_overrides(&limit, enforcement, needs)?;
+    let scope = decode_scope(&limit, enforcement, needs)?;
     let rate = decode_rate(limit.rate?)?;
     if enforcement == Enforcement::DropRatio && is_for_exact_limits_only(rate) {
         return None;
     }
+    let rollout = decode_rollout(limit.rollout.as_ref(), enforcement, rate)?.filter(|_| needs.rollout);
     let missing = decode_missing(limit.missing())?;
     let surge_guard = decode_guard(limit.surge_guard_hundredths)?;
     let max_rate_per_agent = decode_bound(limit.max_rate_per_agent)?;
@@ -154,19 +192,94 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
         rate,
         on_silence: decode_silence(&limit.on_silence.unwrap_or_default())?,
         name: limit.name.into(),
-        matches: limit.r#match.into_iter().map(|attribute| (attribute.key, attribute.value)).collect(),
+        matches: limit.r#match.iter().map(decode_attribute).collect(),
+        exactly: needs.exactly,
         per: limit.per,
         cost: limit.cost,
-        mode,
+        mode: needs.mode,
         order: limit.order,
         max_buckets: limit.max_buckets,
         missing,
         burst: limit.burst,
         surge_guard,
         max_rate_per_agent,
+        scope,
         enforcement,
         overrides,
+        rollout,
     })
+}
+
+/// What a limit needs of the nodes that hold it, and its mode.
+#[derive(Clone, Copy)]
+struct Needs {
+    mode: Mode,
+    exactly: bool,
+    overrides: bool,
+    rollout: bool,
+    scope: bool,
+}
+
+impl Needs {
+    /// Nothing if the limit needs what this release does not know, or holds what it does not say that it needs.
+    fn of(limit: &wire::Limit) -> Option<Self> {
+        let Some(needs) = &limit.needs else {
+            let mode = decode_mode(limit.exact.as_ref().map_or(limit.mode(), wire::Exact::mode))?;
+            let needs_nothing = limit.r#match.iter().all(|attribute| !attribute.value.contains('*'));
+            return needs_nothing.then_some(Self {
+                mode,
+                exactly: false,
+                overrides: false,
+                rollout: false,
+                scope: false,
+            });
+        };
+        let features = needs.features.iter().map(|feature| wire::Feature::try_from(*feature).ok());
+        let features: Vec<wire::Feature> = features.collect::<Option<_>>()?;
+        let has = |feature| features.contains(&feature);
+        (!has(wire::Feature::Unspecified)).then_some(Self {
+            mode: decode_mode(needs.mode())?,
+            exactly: has(wire::Feature::Exactly),
+            overrides: has(wire::Feature::OverridesOfADropRatio),
+            rollout: has(wire::Feature::Rollout),
+            scope: has(wire::Feature::Scope),
+        })
+    }
+}
+
+/// One whose rates cannot be told apart by a factor makes no sense, and neither does one for no zone.
+fn decode_rollout(
+    rollout: Option<&wire::Rollout>,
+    enforcement: Enforcement,
+    own: Rate,
+) -> Option<Option<Rollout>> {
+    let Some(rollout) = rollout else { return Some(None) };
+    let is_sound = |zone: &String| (1..=MAX_NAME).contains(&zone.len());
+    if rollout.zones.is_empty() || rollout.zones.len() > MAX_ZONES || !rollout.zones.iter().all(is_sound) {
+        return None;
+    }
+    let by_the_second = |rate| matches!(rate, Rate::Per { amount: 1.., unit: Unit::Second });
+    let rate = match rollout.rate {
+        Some(rate) => Some(decode_rate(rate)?),
+        None => None,
+    };
+    if enforcement == Enforcement::DropRatio
+        && rate.is_some_and(|rate| !by_the_second(rate) || !by_the_second(own))
+    {
+        return None;
+    }
+    let mode = if rollout.mode == 0 { None } else { Some(decode_mode(rollout.mode())?) };
+    Some(Some(Rollout { zones: rollout.zones.clone(), rate, mode }))
+}
+
+/// An exact limit has no scope; and a scope that is not known, or not said to be needed, makes no sense.
+fn decode_scope(limit: &wire::Limit, enforcement: Enforcement, needs: Needs) -> Option<Scope> {
+    let scope = match wire::Scope::try_from(limit.scope).ok()? {
+        wire::Scope::Unspecified => return (!needs.scope).then_some(Scope::Global),
+        wire::Scope::Region => Scope::Region,
+        wire::Scope::Zone => Scope::Zone,
+    };
+    (needs.scope && enforcement == Enforcement::DropRatio).then_some(scope)
 }
 
 fn is_for_exact_limits_only(rate: Rate) -> bool {
@@ -189,12 +302,18 @@ fn decode_enforcement(exact: Option<&wire::Exact>) -> Option<Enforcement> {
     Some(Enforcement::Exact(Exact { algorithm, on_store_failure }))
 }
 
-fn decode_overrides(limit: &wire::Limit, enforcement: Enforcement) -> Option<Vec<Override>> {
-    let allowed = if enforcement == Enforcement::DropRatio { 0 } else { MAX_OVERRIDES };
+fn decode_overrides(limit: &wire::Limit, enforcement: Enforcement, needs: Needs) -> Option<Vec<Override>> {
+    let by_ratio = enforcement == Enforcement::DropRatio;
+    let allowed = if by_ratio && !needs.overrides { 0 } else { MAX_OVERRIDES };
     if limit.overrides.len() > allowed {
         return None;
     }
-    limit.overrides.iter().map(|other| decode_override(other, &limit.per)).collect()
+    let decoded = limit.overrides.iter().map(|other| decode_override(other, &limit.per));
+    decoded.map(|other| other.filter(|other| !by_ratio || !is_for_exact_limits_only(other.rate))).collect()
+}
+
+fn decode_attribute(attribute: &wire::Attribute) -> (String, Pattern) {
+    (attribute.key.clone(), Pattern::new(&attribute.value))
 }
 
 /// One that chooses by other keys than `per` would give a bucket two rates.
@@ -207,9 +326,8 @@ fn decode_override(other: &wire::Override, per: &[String]) -> Option<Override> {
     }
     // Only what is left out takes the limit's mode; one of a later release makes no sense.
     let mode = if other.mode == 0 { None } else { Some(decode_mode(other.mode())?) };
-    let attribute = |attribute: &wire::Attribute| (attribute.key.clone(), attribute.value.clone());
     Some(Override {
-        matches: other.r#match.iter().map(attribute).collect(),
+        matches: other.r#match.iter().map(decode_attribute).collect(),
         rate: decode_rate(other.rate?)?,
         burst: other.burst,
         mode,

@@ -37,6 +37,8 @@ fn encode(plan: &Plan) -> wire::Plan {
         shared: section(&plan.shared),
         private: section(&plan.private),
         switch: switch::encode(plan.switch),
+        forgets: plan.forgets,
+        untracked: plan.untracked.iter().map(bucket::encode).collect(),
     }
 }
 
@@ -78,6 +80,8 @@ pub fn decode_plan(message: wire::ParentMessage) -> Result<(Plan, u32), WireErro
         shared: entries("shared", plan.shared, &mut refused)?,
         private: entries("private", plan.private, &mut refused)?,
         switch: switch::decode(plan.switch),
+        forgets: plan.forgets,
+        untracked: untracked(plan.untracked, &mut refused),
     };
     Ok((plan, refused))
 }
@@ -103,6 +107,13 @@ fn names(
         }
     }
     decoded
+}
+
+fn untracked(keys: Vec<wire::BucketKey>, refused: &mut u32) -> Vec<headworks_core::bucket::BucketKey> {
+    let all = keys.len();
+    let keys: Vec<_> = keys.into_iter().filter_map(bucket::decode).collect();
+    *refused = refused.saturating_add(u32::try_from(all - keys.len()).unwrap_or(u32::MAX));
+    keys
 }
 
 fn entries(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use headworks_core::bucket::{Counts, MOST_RATE};
-use headworks_core::message::{BucketNumber, BucketRef, News, Report, ReportEntry};
+use headworks_core::message::{BucketNumber, BucketRef, Forgotten, News, Report, ReportEntry};
 use headworks_core::units::Headroom;
 
 use crate::{MAX_BUCKETS_PER_REPORT, WireError, bucket, switch, wire};
@@ -18,6 +18,8 @@ pub(crate) fn encode(report: &Report) -> wire::Report {
         full: report.full,
         agents: report.agents,
         switch: report.switch.and_then(switch::encode),
+        forgotten: report.forgotten.iter().map(|gone| gone.bucket.0).collect(),
+        forgotten_lives: report.forgotten.iter().map(|gone| gone.life).collect(),
         ..wire::Report::default()
     };
     let (mut named, mut numbered) = (Vec::new(), Vec::new());
@@ -55,6 +57,7 @@ fn columns(entries: &[&ReportEntry]) -> Option<wire::Entries> {
     let in_force = entries.iter().any(|entry| entry.in_force.is_some());
     let news = entries.iter().any(|entry| entry.news.is_some());
     let tokens = entries.iter().any(|entry| entry.tokens.is_some());
+    let lives = entries.iter().any(|entry| entry.life > 0);
     Some(wire::Entries {
         offered: counts(|counts| counts.offered),
         dropped: counts(|counts| counts.dropped),
@@ -68,6 +71,7 @@ fn columns(entries: &[&ReportEntry]) -> Option<wire::Entries> {
         news_micros: column_if(news, entries, |entry| entry.news.map_or(0, |news| micros(news.window))),
         news_solid: column_if(news, entries, |entry| entry.news.is_some_and(|news| news.solid)),
         tokens: column_if(tokens, entries, |entry| entry.tokens.unwrap_or(f64::NAN)),
+        lives: column_if(lives, entries, |entry| entry.life),
     })
 }
 
@@ -83,6 +87,7 @@ pub(crate) fn narrow(headroom: f64) -> f32 {
 
 /// The report, and how many of its entries made no sense or were past the bound, and are left out.
 pub(crate) fn decode(report: wire::Report) -> Result<(Report, u32), WireError> {
+    let forgotten = forgotten(report.forgotten, report.forgotten_lives)?;
     let named = columns_of("named", report.named.len(), report.named_counts)?;
     let numbered = columns_of("numbered", report.numbers.len(), report.numbered_counts)?;
     let buckets = report.named.len() + report.numbers.len();
@@ -103,9 +108,19 @@ pub(crate) fn decode(report: wire::Report) -> Result<(Report, u32), WireError> {
         full: report.full,
         agents: report.agents,
         entries,
+        forgotten,
         switch: report.switch.map(|told| switch::decode(Some(told))),
     };
     Ok((report, refused))
+}
+
+fn forgotten(numbers: Vec<u32>, lives: Vec<u32>) -> Result<Vec<Forgotten>, WireError> {
+    if lives.len() != numbers.len() {
+        let (length, expected) = (lives.len(), numbers.len());
+        return Err(WireError::UnequalColumns { column: "forgotten", length, expected });
+    }
+    let gone = |(number, life)| Forgotten { bucket: BucketNumber(number), life };
+    Ok(numbers.into_iter().zip(lives).map(gone).take(MAX_BUCKETS_PER_REPORT).collect())
 }
 
 /// Columns that fit the `expected` number of buckets; an empty one fits any.
@@ -126,6 +141,7 @@ fn columns_of(
         entries.news_micros.len(),
         entries.news_solid.len(),
         entries.tokens.len(),
+        entries.lives.len(),
     ];
     if let Some(length) = lengths.into_iter().find(|length| *length != 0 && *length != expected) {
         return Err(WireError::UnequalColumns { column: section, length, expected });
@@ -168,5 +184,6 @@ fn row(bucket: BucketRef, entries: &wire::Entries, index: usize) -> Option<Repor
         news,
         in_force: in_force.and_then(|headroom| Headroom::new(f64::from(headroom))),
         tokens,
+        life: entries.lives.get(index).copied().unwrap_or_default(),
     })
 }

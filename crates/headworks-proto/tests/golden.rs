@@ -9,11 +9,12 @@ use std::time::Duration;
 use headworks_core::agent::{Kept, KeptBucket};
 use headworks_core::bucket::{BucketKey, Counts, Values};
 use headworks_core::limits::{
-    Algorithm, Digest, Enforcement, Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override,
+    Algorithm, Digest, Enforcement, Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override, Scope,
     SilencePolicy, StoreFailure, SurgeGuard,
 };
 use headworks_core::message::{
-    BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier, View,
+    BucketNumber, BucketRef, Forgotten, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier,
+    View,
 };
 use headworks_core::switch::Switch;
 use headworks_core::units::{Headroom, Rate, Unit};
@@ -52,7 +53,7 @@ fn rest(limit: &str) -> BucketKey {
 
 fn counted(bucket: BucketRef, offered: u64, dropped: u64, would_drop: u64) -> ReportEntry {
     let counts = Counts { offered, dropped, would_drop, refused_later: 0 };
-    ReportEntry { bucket, counts, demand: None, news: None, in_force: None, tokens: None }
+    ReportEntry { bucket, counts, demand: None, news: None, in_force: None, tokens: None, life: 0 }
 }
 
 fn named(key: BucketKey) -> BucketRef {
@@ -79,6 +80,7 @@ fn full_report() -> Report {
             ReportEntry { demand: Some(1e9), in_force: Some(Headroom::SHUT), ..of_three },
             of_four,
         ],
+        forgotten: Vec::new(),
         switch: None,
     }
 }
@@ -90,6 +92,7 @@ fn early_report() -> Report {
         full: false,
         agents: 1,
         entries: vec![counted(numbered(3), 5_000_100_000, 300, 0)],
+        forgotten: Vec::new(),
         switch: None,
     }
 }
@@ -118,6 +121,7 @@ fn report_of_news() -> Report {
             },
             counted(numbered(300), 12, 0, 0),
         ],
+        forgotten: Vec::new(),
         switch: None,
     }
 }
@@ -130,6 +134,7 @@ fn limit(name: &str, rate: Rate) -> Limit {
     Limit {
         name: name.into(),
         matches: Vec::new(),
+        exactly: false,
         per: Vec::new(),
         rate,
         cost: 1,
@@ -142,13 +147,15 @@ fn limit(name: &str, rate: Rate) -> Limit {
         surge_guard: SurgeGuard::default(),
         max_rate_per_agent: None,
         enforcement: Enforcement::DropRatio,
+        scope: Scope::Global,
         overrides: Vec::new(),
+        rollout: None,
     }
 }
 
 fn limits() -> LimitSet {
     let silence = |policy, hold| OnSilence { policy, hold };
-    let attribute = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let attribute = |key: &str, value: &str| (key.to_owned(), value.into());
     LimitSet::new(vec![
         Limit {
             matches: vec![attribute("method", "GET"), attribute("path", "/")],
@@ -233,6 +240,8 @@ fn plan() -> Plan {
         shared: vec![entry(1, 0.25), entry(2, 0.0)],
         private: vec![entry(3, 1.5), entry(300, f64::INFINITY)],
         switch: Switch::default(),
+        forgets: false,
+        untracked: Vec::new(),
     }
 }
 
@@ -254,6 +263,35 @@ fn plan_of_budgets() -> Plan {
     }
 }
 
+/// A plan with limits that older nodes would misread.
+fn plan_of_needs() -> Plan {
+    let attribute = |key: &str, value: &str| (key.to_owned(), value.into());
+    let other = Override {
+        matches: vec![attribute("tenant", "batch-*")],
+        rate: Rate::Per { amount: 50, unit: Unit::Hour },
+        burst: Some(5),
+        mode: Some(Mode::Shadow),
+    };
+    let exact = Exact { algorithm: Algorithm::FixedWindow, on_store_failure: StoreFailure::Open };
+    let limits = LimitSet::new(vec![
+        Limit { matches: vec![attribute("path", "/api/*")], ..limit("pattern", per_second(3)) },
+        Limit {
+            per: vec!["tenant".into()],
+            mode: Mode::Shadow,
+            overrides: vec![other],
+            ..limit("others", per_second(4))
+        },
+        Limit {
+            matches: vec![attribute("tenant", "t1"), attribute("path", "*")],
+            exactly: true,
+            enforcement: Enforcement::Exact(exact),
+            ..limit("imported", per_second(5))
+        },
+    ]);
+    let limits = Some(Arc::new(limits));
+    Plan { limits, names: Vec::new(), shared: Vec::new(), private: Vec::new(), ..plan() }
+}
+
 const THROWN: Switch = Switch { version: 300, shadow_all: true };
 
 /// The hello of an aggregator that knows the switch.
@@ -264,6 +302,34 @@ fn hello_of_switch() -> Hello {
 /// What an aggregator tells a controller that does not know it.
 fn report_of_switch() -> Report {
     Report { entries: Vec::new(), agents: 250, switch: Some(THROWN), ..early_report() }
+}
+
+/// A child that forgot two buckets, and has one of them again.
+fn report_of_forgotten() -> Report {
+    let gone = |number, life| Forgotten { bucket: BucketNumber(number), life };
+    let again = ReportEntry { life: 301, ..counted(named(rest("per-host")), 5, 0, 0) };
+    Report {
+        entries: vec![again, counted(numbered(3), 5_000_100_000, 300, 0)],
+        forgotten: vec![gone(300, 0), gone(7, 300)],
+        ..early_report()
+    }
+}
+
+/// A plan with limits that hold for each zone and region.
+fn plan_of_scopes() -> Plan {
+    let limits = LimitSet::new(vec![
+        Limit { scope: Scope::Zone, mode: Mode::Shadow, ..limit("zone", per_second(20)) },
+        Limit { scope: Scope::Region, ..limit("region", per_second(50)) },
+    ]);
+    let (names, shared, private) = Default::default();
+    Plan { limits: Some(Arc::new(limits)), names, shared, private, ..plan() }
+}
+
+/// A plan for a child that named more buckets than its limit may have.
+fn plan_of_untracked() -> Plan {
+    let (names, shared, private) = Default::default();
+    let untracked = vec![key("per-host", &[], &["b.example"]), key("per-host", &["eu-1"], &["", "GET"])];
+    Plan { forgets: true, untracked, limits: None, names, shared, private, ..plan() }
 }
 
 /// A plan after the switch was thrown, and thrown back.
@@ -313,7 +379,7 @@ fn told(report: Report) -> FromChild {
 }
 
 /// Every message of a child that has golden bytes.
-fn children() -> [(&'static str, wire::ChildMessage, FromChild); 7] {
+fn children() -> [(&'static str, wire::ChildMessage, FromChild); 8] {
     [
         ("hello", hello_message(&hello()), FromChild::Hello(hello())),
         ("report_full", report_message(&full_report()), told(full_report())),
@@ -322,6 +388,7 @@ fn children() -> [(&'static str, wire::ChildMessage, FromChild); 7] {
         ("goodbye", goodbye_message(), FromChild::Goodbye),
         ("hello_switch", hello_message(&hello_of_switch()), FromChild::Hello(hello_of_switch())),
         ("report_switch", report_message(&report_of_switch()), told(report_of_switch())),
+        ("report_forgotten", report_message(&report_of_forgotten()), told(report_of_forgotten())),
     ]
 }
 
@@ -337,8 +404,14 @@ fn a_plan_has_its_golden_bytes() {
     assert_eq!(parent_says(&golden("plan", &plan_message(&plan()))), Ok((plan(), 0)));
     let budgets = plan_of_budgets();
     assert_eq!(parent_says(&golden("plan_budgets", &plan_message(&budgets))), Ok((budgets, 0)));
+    let needs = plan_of_needs();
+    assert_eq!(parent_says(&golden("plan_needs", &plan_message(&needs))), Ok((needs, 0)));
     let switch = plan_of_switch();
     assert_eq!(parent_says(&golden("plan_switch", &plan_message(&switch))), Ok((switch, 0)));
+    let scopes = plan_of_scopes();
+    assert_eq!(parent_says(&golden("plan_scopes", &plan_message(&scopes))), Ok((scopes, 0)));
+    let untracked = plan_of_untracked();
+    assert_eq!(parent_says(&golden("plan_untracked", &plan_message(&untracked))), Ok((untracked, 0)));
 }
 
 #[test]
@@ -373,6 +446,17 @@ fn what_an_earlier_release_says_is_understood_as_without_what_was_added() {
     let (plan, refused) = parent_says(&committed_bytes("plan")).unwrap();
     assert_eq!((plan.heard, refused, plan.switch), (0, 0, Switch::default()));
     assert!(plan.shared.iter().chain(&plan.private).all(|entry| entry.tokens.is_none()), "{plan:?}");
+}
+
+/// A node of an earlier release drops the field that it does not know.
+#[test]
+fn an_earlier_release_refuses_limits_that_it_would_misread() {
+    let mut message = plan_message(&plan_of_needs());
+    let Some(wire::parent_message::Message::Plan(plan)) = &mut message.message else { panic!("no plan") };
+    let limits = &mut plan.limits.as_mut().unwrap().limits;
+    limits.iter_mut().for_each(|limit| limit.needs = None);
+    let (plan, refused) = decode_plan(message).unwrap();
+    assert_eq!((plan.limits.unwrap().limits().len(), refused), (0, 3));
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn three() -> wire::Report {
             news_micros: vec![50_000, 50_000, 50_000],
             tokens: vec![-0.5, 0.5, 0.5],
             news_solid: vec![true, false, true],
+            lives: vec![0, 0, 7],
         }),
         ..wire::Report::default()
     }
@@ -299,6 +300,10 @@ fn exact() -> wire::Exact {
     }
 }
 
+fn needs(features: &[i32]) -> wire::Needs {
+    wire::Needs { mode: wire::Mode::Enforce.into(), features: features.to_vec() }
+}
+
 fn sound_plan() -> wire::Plan {
     wire::Plan { incarnation: 1, limits_digest: vec![7; 16], ..wire::Plan::default() }
 }
@@ -310,7 +315,7 @@ fn decode(plan: wire::Plan) -> Result<(Plan, u32), WireError> {
 type Damage = fn(&mut wire::Limit);
 
 /// One way each in which a limit makes no sense, or only to a later release.
-const SENSELESS: [(&str, Damage); 27] = [
+const SENSELESS: [(&str, Damage); 31] = [
     ("no name", |limit| limit.name.clear()),
     ("an exact limit without a mode", |limit| limit.exact = Some(wire::Exact { mode: 0, ..exact() })),
     ("an algorithm of a later release", |limit| limit.exact = Some(wire::Exact { algorithm: 99, ..exact() })),
@@ -318,6 +323,12 @@ const SENSELESS: [(&str, Damage); 27] = [
         limit.exact = Some(wire::Exact { on_store_failure: 0, ..exact() });
     }),
     ("overrides of a drop ratio", |limit| limit.overrides = vec![wire::Override::default()]),
+    ("a pattern that no feature makes one", |limit| {
+        limit.r#match = vec![wire::Attribute { key: "tenant".into(), value: "a*".into() }];
+    }),
+    ("a feature of a later release", |limit| limit.needs = Some(needs(&[1, 99]))),
+    ("a feature that is none", |limit| limit.needs = Some(needs(&[0]))),
+    ("features without a mode", |limit| limit.needs = Some(wire::Needs { mode: 0, ..needs(&[2]) })),
     ("an override of no bucket", |limit| {
         limit.exact = Some(exact());
         limit.overrides = vec![wire::Override { rate: limit.rate, ..wire::Override::default() }];

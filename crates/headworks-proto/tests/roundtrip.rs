@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use headworks_core::bucket::{BucketKey, Counts, Values};
 use headworks_core::limits::{
-    Algorithm, Digest, Enforcement, Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override,
-    SilencePolicy, StoreFailure, SurgeGuard,
+    Algorithm, Digest, Enforcement, Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override, Rollout,
+    Scope, SilencePolicy, StoreFailure, SurgeGuard,
 };
 use headworks_core::message::{
-    BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier, View,
+    BucketNumber, BucketRef, Forgotten, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier,
+    View,
 };
 use headworks_core::switch::Switch;
 use headworks_core::units::{Headroom, Rate, Unit};
@@ -98,14 +99,15 @@ fn tokens() -> impl Strategy<Value = Option<f64>> {
 fn entry(bucket: impl Strategy<Value = BucketRef>) -> impl Strategy<Value = ReportEntry> {
     let demand = option::of(prop_oneof![Just(0.0), 0.0..1e9, 0.0..=1e12]);
     let counts = counts().prop_flat_map(|counts| (Just(counts), news(counts.offered)));
-    (bucket, counts, demand, option::of(headroom()), tokens()).prop_map(
-        |(bucket, (counts, news), demand, in_force, tokens)| ReportEntry {
+    (bucket, counts, demand, option::of(headroom()), tokens(), any::<u32>()).prop_map(
+        |(bucket, (counts, news), demand, in_force, tokens, life)| ReportEntry {
             bucket,
             counts,
             demand,
             news,
             in_force,
             tokens,
+            life,
         },
     )
 }
@@ -114,13 +116,17 @@ fn entry(bucket: impl Strategy<Value = BucketRef>) -> impl Strategy<Value = Repo
 fn report() -> impl Strategy<Value = Report> {
     let named = vec(entry(key().prop_map(BucketRef::Named)), 0..6);
     let numbered = vec(entry(any::<u32>().prop_map(|number| BucketRef::Number(BucketNumber(number)))), 0..6);
-    (any::<u64>(), duration(), any::<bool>(), any::<u32>(), named, numbered, switch()).prop_map(
-        |(sequence, elapsed, full, agents, named, numbered, switch)| Report {
+    let forgotten = (any::<u32>(), any::<u32>())
+        .prop_map(|(number, life)| Forgotten { bucket: BucketNumber(number), life });
+    let forgotten = vec(forgotten, 0..4);
+    (any::<u64>(), duration(), any::<bool>(), any::<u32>(), named, numbered, forgotten, switch()).prop_map(
+        |(sequence, elapsed, full, agents, named, numbered, forgotten, switch)| Report {
             sequence,
             elapsed,
             full,
             agents,
             entries: [named, numbered].concat(),
+            forgotten,
             switch: Some(switch).filter(|switch| *switch != Switch::default()),
         },
     )
@@ -174,20 +180,25 @@ prop_compose! {
         surge_guard in surge_guard(),
         max_rate_per_agent in option::of(bound()),
         exact in option::of(exact()),
-        (slow, chosen) in (any::<bool>(), option::of((text_of_some_length(), rate(), option::of(1..=u64::MAX), own_mode()))),
+        (slow, exactly, chosen) in (any::<bool>(), any::<bool>(), option::of((text_of_some_length(), rate(), option::of(1..=u64::MAX), own_mode()))),
+        elsewhere in option::of((vec("[a-z]{1,5}", 1..3), own_mode())),
+        scope in select(vec![Scope::Global, Scope::Region, Scope::Zone]),
     ) -> Limit {
         let rate = match rate {
             Rate::Per { amount, .. } if slow && exact.is_some() => Rate::Per { amount, unit: Unit::Year },
             rate => rate,
         };
-        let overrides = chosen.filter(|_| exact.is_some()).into_iter().filter_map(|(value, rate, burst, own_mode)| {
-            Some(Override { matches: vec![(per.first()?.clone(), value)], rate, burst, mode: own_mode })
+        let overrides = chosen.into_iter().filter_map(|(value, rate, burst, own_mode)| {
+            Some(Override { matches: vec![(per.first()?.clone(), value.into())], rate, burst, mode: own_mode })
         });
         Limit {
             overrides: overrides.collect(),
+            rollout: elsewhere.map(|(zones, mode)| Rollout { zones, rate: None, mode }),
+            scope: if exact.is_some() { Scope::Global } else { scope },
             enforcement: exact.map_or(Enforcement::DropRatio, Enforcement::Exact),
             name: "named by its place".into(),
-            matches: matches.into_iter().collect(),
+            matches: matches.into_iter().map(|(key, value)| (key, value.into())).collect(),
+            exactly,
             per,
             rate,
             cost,
@@ -235,10 +246,12 @@ prop_compose! {
         shared in section(),
         private in section(),
         switch in switch(),
+        forgets in any::<bool>(),
+        untracked in vec(key(), 0..3),
     ) -> Plan {
         Plan {
             incarnation, sequence, heard, age, ttl, interval, spacing, view, digest, generation, limits, names,
-            shared, private, switch,
+            shared, private, switch, forgets, untracked,
         }
     }
 }
@@ -335,8 +348,17 @@ fn columns(buckets: usize) -> impl Strategy<Value = wire::Entries> {
     let in_force = length().prop_flat_map(|length| vec(any::<f32>(), length));
     let solid = length().prop_flat_map(|length| vec(any::<bool>(), length));
     let counted = [counts(), counts(), counts(), counts()];
-    (counted, floats(), in_force, [counts(), counts()], floats(), solid).prop_map(
-        |([offered, dropped, would_drop, refused_later], demand, in_force, news, tokens, news_solid)| {
+    let lives = length().prop_flat_map(|length| vec(any::<u32>(), length));
+    (counted, floats(), in_force, [counts(), counts()], floats(), solid, lives).prop_map(
+        |(
+            [offered, dropped, would_drop, refused_later],
+            demand,
+            in_force,
+            news,
+            tokens,
+            news_solid,
+            lives,
+        )| {
             let [news_units, news_micros] = news;
             wire::Entries {
                 offered,
@@ -349,6 +371,7 @@ fn columns(buckets: usize) -> impl Strategy<Value = wire::Entries> {
                 news_micros,
                 tokens,
                 news_solid,
+                lives,
             }
         },
     )
@@ -414,6 +437,7 @@ fn a_report_of_a_hundred_thousand_numbered_buckets_fits() {
         news: None,
         in_force: Headroom::new(0.5),
         tokens: Some(-0.1),
+        life: 0,
     };
     let report = Report {
         sequence: 1,
@@ -421,6 +445,7 @@ fn a_report_of_a_hundred_thousand_numbered_buckets_fits() {
         full: true,
         agents: 1_000,
         entries: (0..100_000).map(entry).collect(),
+        forgotten: Vec::new(),
         switch: None,
     };
     assert!(report_message(&report).encoded_len() <= MAX_REPORT_BYTES);

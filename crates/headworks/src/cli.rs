@@ -13,11 +13,17 @@ use crate::admin::AdminArgs;
 use crate::bench::{IdleArgs, SurgeArgs};
 use crate::certs::CertsArgs;
 use crate::duration;
+use crate::limits_apply::ApplyArgs;
 use crate::limits_check::CheckArgs;
+use crate::limits_diff::DiffArgs;
+use crate::limits_explain::ExplainArgs;
+use crate::limits_import::ImportArgs;
 use crate::load::LoadArgs;
 use crate::shadow_all::{ClientArgs, ShadowAllArgs};
 use crate::simulate::SimulateArgs;
 use crate::store::StoreArgs;
+use crate::tree::HoldBack;
+use crate::trial::TrialArgs;
 
 /// Limits that hold for the whole fleet, decided in each process without a network hop.
 #[derive(Debug, Parser)]
@@ -53,6 +59,7 @@ pub(crate) enum Command {
     Status(StatusArgs),
     // Their help is that of their flags: doc comments here would take its place.
     ShadowAll(ShadowAllArgs),
+    Trial(TrialArgs),
     Simulate(SimulateArgs),
     /// Measure fleets of real processes on this machine
     #[command(subcommand)]
@@ -74,8 +81,17 @@ pub(crate) enum CertsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LimitsCommand {
-    // Its help is that of its flags: a doc comment here would take its place.
+    // Their help is that of their flags: doc comments here would take its place.
     Check(CheckArgs),
+    Import(ImportArgs),
+    Diff(DiffArgs),
+    Apply(ApplyArgs),
+    Explain(ExplainArgs),
+    /// Print a JSON Schema of limits files, by which editors complete and check them
+    ///
+    /// With the YAML language server, write it to a file and begin limits files with
+    /// `# yaml-language-server: $schema=limits.schema.json`. It allows all that `limits check` does; of faults, `limits check` tells more.
+    Schema,
 }
 
 /// What all roles have in common.
@@ -214,7 +230,7 @@ pub(crate) struct ControllerArgs {
     /// Where aggregators attach (gRPC)
     #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7200", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// Where to serve /metrics, /status, /shadow-all, /healthz and /readyz
+    /// Where to serve /metrics, /status, /limits, /trial, /shadow-all, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
     #[command(flatten)]
@@ -222,6 +238,11 @@ pub(crate) struct ControllerArgs {
     /// Least time between two reports of one node, from 10ms; 1s, the report interval, turns early reports off
     #[arg(long, env = "HEADWORKS_REPORT_SPACING", default_value = "50ms", value_parser = spacing, value_name = "TIME")]
     pub(crate) report_spacing: Duration,
+    /// Hold a changed limits file back if, at the present demand, it would newly drop more than this part of what passes any of
+    /// its limits; it stays held until `headworks limits apply`, or `confirm: DIGEST` in the file, says that it is meant. A
+    /// controller that starts takes its file as it is
+    #[arg(long, env = "HEADWORKS_HOLD_BACK", default_value = "10%", value_parser = HoldBack::parse, value_name = "PART|off")]
+    pub(crate) hold_back: HoldBack,
 }
 
 #[derive(Debug, Args)]

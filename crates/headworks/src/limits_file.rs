@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use headworks_core::limits::{Fault, Faults, Limit, LimitSet, parse_bytes, review};
+use headworks_core::limits::{Fault, Faults, Limit, LimitSet, confirmation, parse_bytes, review};
 use headworks_proto::MAX_LIMITS_BYTES;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -90,6 +90,15 @@ pub(crate) fn read(path: &Path) -> Result<Content, LoadError> {
     Ok(Content(files))
 }
 
+/// Reads several files and folders, whose limits are meant to be in force together.
+pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Content, LoadError> {
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend(read(path)?.0);
+    }
+    Ok(Content(all))
+}
+
 /// Kubernetes keeps the real files of a ConfigMap in a hidden folder beside links to them; only the links count.
 fn is_limits_file(path: &Path) -> bool {
     let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -107,9 +116,23 @@ fn read_file(path: &Path) -> Result<(PathBuf, Vec<u8>), LoadError> {
 }
 
 impl Content {
+    /// Each file's name and bytes.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&Path, &[u8])> {
+        self.0.iter().map(|(path, bytes)| (&**path, &**bytes))
+    }
+
     /// The limits of all files together, or every fault of every file.
     pub(crate) fn parse(&self) -> Result<LimitSet, LoadError> {
         self.read_with(|_, bytes| parse_bytes(bytes))
+    }
+
+    /// The same, and whether the files confirm them.
+    pub(crate) fn load(&self) -> Result<Loaded, LoadError> {
+        let limits = self.parse()?;
+        // Of all files together: what a folder holds is confirmed as one.
+        let confirmed = self.0.iter().filter_map(|(_, bytes)| confirmation(bytes));
+        let confirmed = confirmed.into_iter().any(|digest| limits.digest().to_string().starts_with(&digest));
+        Ok(Loaded { limits: Arc::new(limits), confirmed })
     }
 
     /// The same, with a line for each limit that would be held better by other means in a fleet of so many agents.
@@ -165,12 +188,20 @@ fn merge(sets: &[(&PathBuf, LimitSet)]) -> Result<LimitSet, LoadError> {
     }
 }
 
+/// Good limits, as they were read.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) limits: Arc<LimitSet>,
+    /// Whether a file says by their digest that they are meant.
+    pub(crate) confirmed: bool,
+}
+
 /// Looks at the files every second until `shutdown`; tells of each new content whether it is good.
 pub(crate) async fn watch(
     path: PathBuf,
     mut last: Content,
     shutdown: CancellationToken,
-    mut told: impl AsyncFnMut(Result<Arc<LimitSet>, LoadError>),
+    mut told: impl AsyncFnMut(Result<Loaded, LoadError>),
 ) {
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -184,7 +215,7 @@ pub(crate) async fn watch(
             Ok(content) if content == last => absent = false,
             Ok(content) => {
                 absent = false;
-                told(content.parse().map(Arc::new)).await;
+                told(content.load()).await;
                 last = content;
             }
             // Said once, not every second.

@@ -8,8 +8,13 @@ mod duration;
 mod failure;
 mod front;
 mod legible;
+mod limits_apply;
 mod limits_check;
+mod limits_diff;
+mod limits_explain;
 mod limits_file;
+mod limits_import;
+mod limits_schema;
 mod load;
 mod logging;
 mod metrics;
@@ -21,6 +26,7 @@ mod simulate;
 mod status;
 mod store;
 mod tree;
+mod trial;
 
 use std::process::ExitCode;
 
@@ -68,11 +74,17 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Controller(args) => role::controller::run(args).await?,
         Command::Certs(CertsCommand::Dev(args)) => certs::dev(&args)?,
         Command::Limits(LimitsCommand::Check(args)) => limits_check::run(&args)?,
+        Command::Limits(LimitsCommand::Import(args)) => limits_import::run(&args)?,
+        Command::Limits(LimitsCommand::Diff(args)) => return limits_diff::run(&args).await,
+        Command::Limits(LimitsCommand::Apply(args)) => limits_apply::run(&args).await?,
+        Command::Limits(LimitsCommand::Explain(args)) => limits_explain::run(&args)?,
+        Command::Limits(LimitsCommand::Schema) => limits_schema::run(),
         Command::Load(args) => {
             return load::run(args).await.map_err(|error| Failure::of(&error).into_usage());
         }
         Command::Status(args) => status::run(&args).await?,
         Command::ShadowAll(args) => shadow_all::run(&args).await?,
+        Command::Trial(args) => trial::run(&args).await?,
         Command::Simulate(args) => return simulate::run(args).await,
         Command::Bench(BenchCommand::Surge(args)) => bench::surge(&args).await?,
         Command::Bench(BenchCommand::Idle(args)) => bench::idle(&args).await?,

@@ -10,12 +10,20 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use crate::status::{LimitView, NodeStatus, StoreView, TlsView};
 
 /// What only rises, and what it counts.
-const COUNTERS: [(&str, &str); 16] = [
+const COUNTERS: [(&str, &str); 18] = [
     ("headworks_offered_total", "Cost units that reached the limit, before it dropped anything"),
     ("headworks_admitted_total", "Cost units that the limit let pass"),
     ("headworks_dropped_total", "Cost units that the limit dropped"),
     ("headworks_would_drop_total", "Cost units that the limit would have dropped, were it enforced"),
+    (
+        "headworks_untracked_total",
+        "Cost units of values that find no place among the limit's max_buckets, and share one bucket",
+    ),
     ("headworks_limits_load_errors_total", "Times that limits could not be loaded"),
+    (
+        "headworks_limits_held_back_total",
+        "Times that limits were held back, since they would newly drop much of what passes",
+    ),
     ("headworks_refused_entries_total", "Entries of reports and plans that made no sense"),
     (
         "headworks_clipped_entries_total",
@@ -42,7 +50,7 @@ const COUNTERS: [(&str, &str); 16] = [
 ];
 
 /// What is so at the moment.
-const GAUGES: [(&str, &str); 18] = [
+const GAUGES: [(&str, &str); 19] = [
     ("headworks_drop_ratio", "Part of the offered that is dropped, or would be in shadow, from 0 to 1"),
     ("headworks_limit_rate", "Cost units a second that the limit lets pass; +Inf when unlimited"),
     (
@@ -56,6 +64,7 @@ const GAUGES: [(&str, &str); 18] = [
     ("headworks_children", "Children attached, by tier"),
     ("headworks_agents", "Agents at or below the children"),
     ("headworks_limits_generation", "How many sets of limits the controller has had"),
+    ("headworks_limits_held", "1 while the controller holds limits back until they are confirmed"),
     ("headworks_twin_children", "Live children that have their id in common with another one"),
     ("headworks_controllers", "Controllers of the aggregator: configured, and attached to"),
     (
@@ -116,6 +125,8 @@ fn record_node(status: &NodeStatus) {
         "controller" => {
             record_children(status, "aggregator");
             counter!("headworks_limits_load_errors_total").absolute(status.limits_load_errors);
+            counter!("headworks_limits_held_back_total").absolute(status.limits_held_back);
+            gauge!("headworks_limits_held").set(f64::from(u8::from(status.limits_held.is_some())));
             gauge!("headworks_learning").set(f64::from(u8::from(status.learning)));
         }
         "aggregator" => {
@@ -176,6 +187,7 @@ fn record_limit(limit: &LimitView) {
     counter!("headworks_admitted_total", labels()).absolute(limit.totals.admitted);
     counter!("headworks_dropped_total", labels()).absolute(limit.totals.dropped);
     counter!("headworks_would_drop_total", labels()).absolute(limit.totals.would_drop);
+    counter!("headworks_untracked_total", labels()).absolute(limit.untracked);
     gauge!("headworks_drop_ratio", labels()).set(limit.ratio);
     gauge!("headworks_limit_rate", labels()).set(limit.rate.unwrap_or(f64::INFINITY));
     if let Some(tokens) = limit.tokens {

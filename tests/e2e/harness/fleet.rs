@@ -26,6 +26,7 @@ pub(crate) struct FleetPlan {
     linked: bool,
     tls: bool,
     extra: Vec<String>,
+    controllers_extra: Vec<String>,
 }
 
 /// A running fleet; all of it is killed when dropped.
@@ -60,6 +61,7 @@ impl FleetPlan {
             linked: false,
             tls: false,
             extra: Vec::new(),
+            controllers_extra: Vec::new(),
         }
     }
 
@@ -99,6 +101,12 @@ impl FleetPlan {
         self
     }
 
+    /// Further flags for every controller.
+    pub(crate) fn controllers_with(mut self, args: &[&str]) -> Self {
+        self.controllers_extra = args.iter().map(|arg| (*arg).to_owned()).collect();
+        self
+    }
+
     /// How long every node goes on alone.
     pub(crate) fn hold(mut self, hold: &'static str) -> Self {
         self.hold = hold;
@@ -125,7 +133,8 @@ impl FleetPlan {
         let pki = self.tls.then(Pki::new);
         let mut controllers = (1..=self.controllers).map(|number| {
             let id = if number == 1 { "controller".to_owned() } else { format!("controller-{number}") };
-            Node::start("controller", &id, &self.args(pki.as_ref(), "controller", &["--limits", &path]))
+            let args = self.args(pki.as_ref(), "controller", &["--limits", &path]);
+            Node::start("controller", &id, &[args, self.controllers_extra.clone()].concat())
         });
         let mut fleet = Fleet {
             agents: Vec::new(),

@@ -26,7 +26,7 @@ pub(crate) use limits::LimitsFile;
 pub(crate) use link::{Flow, Link};
 pub(crate) use load::{Load, Loads};
 pub(crate) use node::Node;
-pub(crate) use process::Process;
+pub(crate) use process::{Ended, Process};
 pub(crate) use redis::{Redis, free_port};
 pub(crate) use tally::Tally;
 pub(crate) use tls::{connect, greet, shown_serial};

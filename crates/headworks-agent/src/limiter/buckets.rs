@@ -1,15 +1,16 @@
 //! The buckets of one limit, found by the values of a request.
 
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use equivalent::Equivalent;
-use headworks_core::bucket::{BucketKey, Values};
+use headworks_core::bucket::{BucketKey, Counts, Values};
 use headworks_core::limits::Limit;
 use headworks_core::units::Headroom;
+use papaya::Guard as _;
 
-use super::record::Record;
+use super::record::{Record, Ruling};
 
 /// Records that came to be, for the uplink to take up.
 #[derive(Debug, Default)]
@@ -58,44 +59,59 @@ pub(super) struct Buckets {
     /// Lists of values tracked; counted apart since the map's own length is an estimate.
     tracked: AtomicUsize,
     rest: OnceLock<Arc<Record>>,
+    /// The parents track no more: what is new here is not tracked until they say otherwise. Else whoever makes up values
+    /// would have the time until they answer for each of them.
+    full: AtomicBool,
+    /// Counted in buckets that were forgotten. Held while one is, so that whoever sums up finds each bucket in one place.
+    forgotten: Mutex<Counts>,
 }
 
 impl Buckets {
-    /// The bucket of these values, made on first sight.
+    /// The bucket of these values, made on first sight by what `rule` says of it: nothing, if there is to be none.
     #[inline]
     pub(super) fn with<R>(
         &self,
         limit: &Limit,
         values: &[&str],
         opened: &Opened,
+        rule: impl FnOnce() -> Option<Ruling>,
         use_it: impl FnOnce(&Record) -> R,
-    ) -> R {
+    ) -> Option<R> {
         if values.is_empty() {
-            return use_it(self.whole(limit, opened));
+            return Some(use_it(self.whole(limit, opened)));
         }
         let map = self.by_values.pin();
         if let Some(record) = map.get(&Borrowed(values)) {
-            return use_it(record);
+            if record.sends_away() {
+                return Some(self.with_rest(&limit.name, opened, use_it));
+            }
+            return Some(use_it(record));
         }
-        if !self.takes_another(limit) {
-            return self.with_rest(&limit.name, opened, use_it);
+        let ruling = rule()?;
+        if !self.takes_another(limit, ruling.named) {
+            return Some(self.with_rest(&limit.name, opened, use_it));
         }
         let owned = Owned(values.iter().map(|value| Box::from(*value)).collect());
-        let made = Arc::new(Record::new(key(limit, values), at_first(limit)));
+        let made = Arc::new(Record::new(key(limit, values), at_first(&ruling.limit)));
+        made.set_away(!ruling.named && self.full.load(Relaxed));
         match map.try_insert(owned, made.clone()) {
             Ok(_) => {
                 opened.push(made.clone());
-                use_it(&made)
+                if made.sends_away() {
+                    return Some(self.with_rest(&limit.name, opened, use_it));
+                }
+                Some(use_it(&made))
             }
             Err(raced) => {
                 self.tracked.fetch_sub(1, Relaxed);
-                use_it(raced.current)
+                Some(use_it(raced.current))
             }
         }
     }
 
-    fn takes_another(&self, limit: &Limit) -> bool {
-        let room = usize::try_from(limit.max_buckets).unwrap_or(usize::MAX);
+    /// Whether there is a place for one more; one that an override names always has one, and the file bounds them.
+    fn takes_another(&self, limit: &Limit, named: bool) -> bool {
+        let room = if named { usize::MAX } else { usize::try_from(limit.max_buckets).unwrap_or(usize::MAX) };
         self.tracked.fetch_update(Relaxed, Relaxed, |tracked| (tracked < room).then_some(tracked + 1)).is_ok()
     }
 
@@ -121,6 +137,74 @@ impl Buckets {
             opened.push(made.clone());
             made
         }))
+    }
+
+    /// Forgets the buckets of values that are not counted any more.
+    pub(super) fn close(&self, is_off: impl Fn(&[Box<str>]) -> bool) {
+        let mut forgotten = self.forgotten();
+        self.by_values.pin().retain(|values, record| {
+            let is_off = is_off(&values.0);
+            if is_off {
+                record.retire();
+                self.tracked.fetch_sub(1, Relaxed);
+                *forgotten += record.counts();
+            }
+            !is_off
+        });
+    }
+
+    /// Forgets the bucket of this record, and gives its place to another; what it has counted by now. Requests that have found
+    /// it already may count a little more, for which see [`Buckets::count_late`].
+    pub(super) fn forget(&self, record: &Arc<Record>) -> Counts {
+        let Values::Of(values) = &record.key.values else { return Counts::default() };
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let mut forgotten = self.forgotten();
+        let map = self.by_values.pin();
+        let removed = map.remove_if(&Borrowed(&values), |_, there| Arc::ptr_eq(there, record));
+        let counts = record.counts();
+        if matches!(removed, Ok(Some(_))) {
+            self.tracked.fetch_sub(1, Relaxed);
+            *forgotten += counts;
+        }
+        counts
+    }
+
+    /// Whether the parents track no more buckets of this limit.
+    pub(super) fn set_full(&self, limit: &Arc<str>, full: bool, opened: &Opened) {
+        self.full.store(full, Relaxed);
+        if full {
+            self.with_rest(limit, opened, |_| ());
+        }
+    }
+
+    /// What was counted for values that find no place.
+    pub(super) fn counted_in_rest(&self) -> Counts {
+        self.rest.get().map(|rest| rest.counts()).unwrap_or_default()
+    }
+
+    /// What was counted in a record after it was forgotten.
+    pub(super) fn count_late(&self, counts: Counts) {
+        *self.forgotten() += counts;
+    }
+
+    /// Lets go of removed records as soon as no request looks at them any more: a map does so in batches only.
+    pub(super) fn flush(&self) {
+        self.by_values.guard().flush();
+    }
+
+    /// What was counted in all buckets, those that were forgotten included.
+    pub(super) fn counted(&self, mut look: impl FnMut(&Record)) -> Counts {
+        let forgotten = self.forgotten();
+        let mut counts = *forgotten;
+        self.for_each(|record| {
+            counts += record.counts();
+            look(record);
+        });
+        counts
+    }
+
+    fn forgotten(&self) -> MutexGuard<'_, Counts> {
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks at every record.

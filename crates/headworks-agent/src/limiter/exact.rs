@@ -91,8 +91,7 @@ pub(super) type MetAll<'a> = SmallVec<[Met<'a>; 4]>;
 /// The limits that a request meets, in pipeline order.
 #[inline]
 pub(super) fn all<'a>(rules: &'a Rules, request: &'a Request<'a>) -> impl Iterator<Item = Met<'a>> {
-    let places = rules.stages().len()..;
-    rules.exact().iter().zip(places).filter_map(move |(exact, place)| Met::of(exact, place, request))
+    rules.exact_for(request.attributes).filter_map(move |(place, exact)| Met::of(exact, place, request))
 }
 
 /// The limit that a request meets, if it meets one and no other.
@@ -100,7 +99,7 @@ pub(super) fn all<'a>(rules: &'a Rules, request: &'a Request<'a>) -> impl Iterat
 fn only<'a>(rules: &'a Rules, request: &Request<'a>) -> Option<Met<'a>> {
     let mut only = None;
     // A loop, since the closures of iterators are not inlined here.
-    for (exact, place) in rules.exact().iter().zip(rules.stages().len()..) {
+    for (place, exact) in rules.exact_for(request.attributes) {
         if let Some(met) = Met::of(exact, place, request) {
             if only.is_some() {
                 return None;

@@ -12,6 +12,7 @@ mod record;
 mod rules;
 #[cfg(feature = "redis")]
 mod shared;
+mod stage;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use arc_swap::{ArcSwap, Guard};
 use headworks_core::attributes::Attributes;
+use headworks_core::bucket::Counts;
 use headworks_core::limits::{Limit, LimitSet, Mode};
 use headworks_core::matching::Encounter;
 use headworks_core::units::Headroom;
@@ -39,6 +41,7 @@ pub use stats::{LimitStats, LimiterStats, LinkStats};
 use buckets::Opened;
 use exact::Decided;
 use rules::Rules;
+use stage::Stage;
 
 /// Decides requests. Cheap to clone; all clones share their counts.
 #[derive(Clone, Debug)]
@@ -52,6 +55,8 @@ struct Inner {
     /// Every limit counts what it would drop, and drops nothing.
     shadow_all: AtomicBool,
     opened: Opened,
+    /// Exact limits are counted in a store that other agents share.
+    shares: AtomicBool,
     link: ArcSwap<LinkStats>,
     clock: Clock,
     /// What exact limits go by.
@@ -76,7 +81,7 @@ pub struct Verdict {
 /// The limit that a verdict rests on.
 #[derive(Clone, Debug)]
 pub struct Decisive {
-    /// The limit.
+    /// The limit, as it holds for the bucket that the request met.
     pub limit: LimitRef,
     /// How its bucket stands that the request met.
     pub standing: Standing,
@@ -113,6 +118,27 @@ pub enum Unanswerable {
     NothingToSee,
 }
 
+/// What a limit that drops by ratio makes of a request.
+#[derive(Debug)]
+struct Judged {
+    over: bool,
+    enforced: bool,
+    headroom: Headroom,
+    /// The limit as it holds for the bucket, where that is not the limit itself.
+    own: Option<Arc<Limit>>,
+}
+
+impl Judged {
+    /// The limit at this place of the rules, or what it is for the bucket.
+    fn decisive(self, rules: Guard<Arc<Rules>>, place: usize) -> Decisive {
+        let limit = self.own.map_or_else(|| LimitRef::new(rules, place), LimitRef::from);
+        Decisive { limit, standing: Standing::Headroom(self.headroom) }
+    }
+}
+
+/// What the limits that drop by ratio make of a request: whether all of them let it pass, and the one to be named, by its place.
+type ByRatio = (bool, Option<(usize, Judged)>);
+
 impl Verdict {
     const NOTHING_TO_SEE: Verdict =
         Verdict { allowed: false, decisive: None, unanswerable: Some(Unanswerable::NothingToSee) };
@@ -122,13 +148,8 @@ impl Verdict {
         Self { allowed, decisive, unanswerable: None }
     }
 
-    /// By the limit at a place of the rules, if one is to be named.
-    fn by_ratio(rules: Guard<Arc<Rules>>, allowed: bool, named: Option<(usize, Headroom)>) -> Self {
-        let decisive = named.map(|(place, headroom)| Decisive {
-            limit: LimitRef::new(rules, place),
-            standing: Standing::Headroom(headroom),
-        });
-        Self::of(allowed, decisive)
+    fn by_ratio(rules: Guard<Arc<Rules>>, (allowed, named): ByRatio) -> Self {
+        Self::of(allowed, named.map(|(place, judged)| judged.decisive(rules, place)))
     }
 }
 
@@ -162,6 +183,7 @@ impl Limiter {
                 rules: ArcSwap::from_pointee(Rules::default()),
                 shadow_all: AtomicBool::new(false),
                 opened: Opened::default(),
+                shares: AtomicBool::new(false),
                 link: ArcSwap::from_pointee(LinkStats::default()),
                 clock,
                 wall: WallClock::new(&clock),
@@ -193,11 +215,11 @@ impl Limiter {
     #[inline(never)]
     fn check_both(&self, rules: Guard<Arc<Rules>>, request: Request<'_>) -> Verdict {
         let mut paid = Paid::default();
-        let (allowed, tightest) = self.check_ratios(&rules, request, &mut paid);
-        let exact = if allowed { exact::decide(&rules, request, || self.inner.wall.now()) } else { None };
+        let by_ratio = self.check_ratios(&rules, request, &mut paid);
+        let exact = if by_ratio.0 { exact::decide(&rules, request, || self.inner.wall.now()) } else { None };
         match exact {
             // What is counted one by one says more of the next request than a ratio does.
-            None | Some(Decided::By(true, None)) => Verdict::by_ratio(rules, allowed, tightest),
+            None | Some(Decided::By(true, None)) => Verdict::by_ratio(rules, by_ratio),
             Some(decided) => {
                 if !decided.allows() {
                     self.refund(&rules, &paid, request.attributes, request.asked);
@@ -207,63 +229,72 @@ impl Limiter {
         }
     }
 
-    /// The limits that drop by ratio: whether all of them let the request pass, and which of them is to be named, by its place.
-    fn check_ratios(
-        &self,
-        rules: &Rules,
-        request: Request<'_>,
-        paid: &mut Paid,
-    ) -> (bool, Option<(usize, Headroom)>) {
-        let Request { attributes, asked, .. } = request;
-        let mut tightest: Option<(usize, Headroom)> = None;
-        for (place, stage) in rules.stages().iter().enumerate() {
-            let limit = &stage.limit;
-            let cost = request.cost(limit);
-            let enforced = request.enforces(limit.mode);
-            let (over, headroom) = match limit.encounter(attributes) {
-                Encounter::Unconcerned => continue,
-                Encounter::Counted(values) => {
-                    stage.buckets.with(limit, values.as_slice(), &self.inner.opened, |record| {
-                        let spent = || self.inner.wake();
-                        let over = record.decide(cost, enforced, || self.inner.clock.now(), spent);
-                        (over, record.headroom())
-                    })
-                }
-                Encounter::DroppedForMissing => {
-                    stage.buckets.with_rest(&limit.name, &self.inner.opened, |record| {
-                        record.drop_anyway(cost, enforced);
-                        (true, Headroom::SHUT)
-                    })
-                }
-            };
-            if over && enforced {
-                self.refund(rules, paid, attributes, asked);
-                return (false, Some((place, headroom)));
+    /// The limits that drop by ratio.
+    fn check_ratios(&self, rules: &Rules, request: Request<'_>, paid: &mut Paid) -> ByRatio {
+        let mut tightest: Option<(usize, Judged)> = None;
+        for (place, stage) in rules.stages_for(request.attributes) {
+            let Some(judged) = self.judge(stage, request) else { continue };
+            if judged.over && judged.enforced {
+                self.refund(rules, paid, request.attributes, request.asked);
+                return (false, Some((place, judged)));
             }
             if stage.is_budget {
-                paid.passed(!over);
+                paid.passed(!judged.over);
             }
-            if enforced && tightest.is_none_or(|(_, least)| headroom < least) {
-                tightest = Some((place, headroom));
+            let is_tighter = |(_, least): &(_, Judged)| judged.headroom < least.headroom;
+            if judged.enforced && tightest.as_ref().is_none_or(is_tighter) {
+                tightest = Some((place, judged));
             }
         }
         (true, tightest)
     }
 
+    /// What a limit makes of a request that it concerns.
+    #[inline]
+    fn judge(&self, stage: &Stage, request: Request<'_>) -> Option<Judged> {
+        let cost = request.cost(&stage.limit);
+        match stage.limit.encounter(request.attributes) {
+            Encounter::Unconcerned => None,
+            Encounter::Counted(values) => {
+                stage.with(values.as_slice(), &self.inner.opened, |record, limit| {
+                    let enforced = request.enforces(limit.mode);
+                    let over = record.decide(cost, enforced, || self.inner.clock.now(), || self.inner.wake());
+                    let own = (enforced && stage.has_overrides()).then(|| limit.clone());
+                    Judged { over, enforced, headroom: record.headroom(), own }
+                })
+            }
+            Encounter::DroppedForMissing => {
+                // It has no bucket that an override might be for.
+                let enforced = request.enforces(stage.limit.mode);
+                stage.buckets.with_rest(&stage.limit.name, &self.inner.opened, |record| {
+                    record.drop_anyway(cost, enforced);
+                });
+                Some(Judged { over: true, enforced, headroom: Headroom::SHUT, own: None })
+            }
+        }
+    }
+
     /// A request was dropped: the budgets that it passed before are told that they need not pay for it.
     #[cold]
     fn refund(&self, rules: &Rules, paid: &Paid, attributes: Attributes<'_>, asked: Option<u32>) {
-        let mut passed = paid.each();
-        for stage in rules.stages().iter().filter(|stage| stage.is_budget) {
-            let encounter = stage.limit.encounter(attributes);
-            if matches!(encounter, Encounter::Unconcerned) {
-                continue;
+        let mut passed = paid.each().peekable();
+        let budgets = rules.stages_for(attributes).map(|(_, stage)| stage).filter(|stage| stage.is_budget);
+        for stage in budgets {
+            // Those behind the one that dropped it have not met it.
+            if passed.peek().is_none() {
+                return;
             }
-            let Some(passed) = passed.next() else { return };
-            if let (true, Encounter::Counted(values)) = (passed, encounter) {
-                let cost = u64::from(asked.unwrap_or(stage.limit.cost));
-                let refuse = |record: &Record| record.refuse_later(cost);
-                stage.buckets.with(&stage.limit, values.as_slice(), &self.inner.opened, refuse);
+            match stage.limit.encounter(attributes) {
+                Encounter::Unconcerned => {}
+                Encounter::DroppedForMissing => drop(passed.next()),
+                Encounter::Counted(values) => {
+                    let cost = u64::from(asked.unwrap_or(stage.limit.cost));
+                    stage.with(values.as_slice(), &self.inner.opened, |record, _| {
+                        if passed.next() == Some(true) {
+                            record.refuse_later(cost);
+                        }
+                    });
+                }
             }
         }
     }
@@ -297,6 +328,29 @@ impl Limiter {
         self.inner.shadow_all.store(shadow_all, Relaxed);
     }
 
+    /// Forgets the buckets of these records, all of one limit; what each has counted by now.
+    pub(crate) fn forget(&self, limit: &str, records: &[Arc<Record>]) -> Vec<Counts> {
+        let rules = self.inner.rules.load();
+        let Some(buckets) = rules.buckets_of(limit) else { return vec![Counts::default(); records.len()] };
+        let counts = records.iter().map(|record| buckets.forget(record)).collect();
+        buckets.flush();
+        counts
+    }
+
+    /// Whether the parents track no more buckets of a limit.
+    pub(crate) fn set_full(&self, limit: &Arc<str>, full: bool) {
+        if let Some(buckets) = self.inner.rules.load().buckets_of(limit) {
+            buckets.set_full(limit, full, &self.inner.opened);
+        }
+    }
+
+    /// What was counted in a record after its bucket was forgotten.
+    pub(crate) fn count_late(&self, limit: &str, counts: Counts) {
+        if let Some(buckets) = self.inner.rules.load().buckets_of(limit) {
+            buckets.count_late(counts);
+        }
+    }
+
     /// The records that came to be since the last call.
     pub(crate) fn take_opened(&self) -> Vec<Arc<Record>> {
         self.inner.opened.take()
@@ -305,6 +359,11 @@ impl Limiter {
     /// What `/stats` and metrics show of the link to the control plane.
     pub(crate) fn set_link(&self, link: LinkStats) {
         self.inner.link.store(Arc::new(link));
+    }
+
+    /// Whether exact limits are counted by this process alone.
+    pub(crate) fn counts_alone(&self) -> bool {
+        !self.inner.shares.load(Relaxed)
     }
 
     /// What has been counted, by limit, and how the link to the control plane is.

@@ -2,12 +2,34 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
 use headworks_core::agent::InForce;
 use headworks_core::bucket::{BucketKey, Counts};
 use headworks_core::decision::{Draw, Threshold};
+use headworks_core::limits::Limit;
 use headworks_core::units::{Headroom, Moment};
 
 use super::allowance::Allowance;
+
+/// By what a bucket of a limit with overrides goes.
+#[derive(Clone, Debug)]
+pub(super) struct Ruling {
+    /// The limit as it holds for the bucket.
+    pub(super) limit: Arc<Limit>,
+    /// An override names exactly this bucket.
+    pub(super) named: bool,
+    /// The snapshot of the rules that it was looked up in.
+    pub(super) generation: u64,
+}
+
+impl Ruling {
+    /// Of a limit without overrides, which nobody looks up.
+    pub(super) fn own(limit: &Arc<Limit>) -> Self {
+        Self { limit: limit.clone(), named: false, generation: 0 }
+    }
+}
 
 /// One bucket. Counters only rise; each is right by itself, and a reader that sees one a moment before another is
 /// corrected by its next reading, so nothing here needs more than relaxed order.
@@ -23,6 +45,12 @@ pub(crate) struct Record {
     would_drop: AtomicU64,
     refused_later: AtomicU64,
     retired: AtomicBool,
+    /// Only where its limit has overrides.
+    ruling: ArcSwapOption<Ruling>,
+    /// Its values are not tracked: requests count in the bucket that all such values share.
+    away: AtomicBool,
+    /// A request asked for it since the last look.
+    wanted: AtomicBool,
 }
 
 impl Record {
@@ -39,9 +67,31 @@ impl Record {
             would_drop: AtomicU64::default(),
             refused_later: AtomicU64::default(),
             retired: AtomicBool::new(false),
+            ruling: ArcSwapOption::empty(),
+            away: AtomicBool::new(false),
+            wanted: AtomicBool::new(false),
         };
         record.set_headroom(headroom);
         record
+    }
+
+    /// Uses the bucket by the limit as it holds for it: as it was looked up before, or by `rule` if that was in an older snapshot
+    /// than this generation. A request that is decided by older rules goes by the newer too.
+    #[inline]
+    pub(super) fn ruled<R>(
+        &self,
+        generation: u64,
+        rule: impl FnOnce() -> Option<Ruling>,
+        use_it: impl FnOnce(&Record, &Arc<Limit>) -> R,
+    ) -> Option<R> {
+        if let Some(ruling) = &*self.ruling.load()
+            && ruling.generation >= generation
+        {
+            return Some(use_it(self, &ruling.limit));
+        }
+        let ruling = Arc::new(rule()?);
+        self.ruling.store(Some(ruling.clone()));
+        Some(use_it(self, &ruling.limit))
     }
 
     /// Counts a request and decides it: whether it is over the limit. The verdict is the same whether it is enforced.
@@ -116,6 +166,31 @@ impl Record {
         let (dropped, would_drop) = (self.dropped.load(Relaxed), self.would_drop.load(Relaxed));
         let refused_later = self.refused_later.load(Relaxed);
         Counts { offered: self.offered.load(Relaxed), dropped, would_drop, refused_later }
+    }
+
+    /// Whether requests with its values count in the bucket that all share which are not tracked; notes that there was one.
+    #[inline]
+    pub(crate) fn sends_away(&self) -> bool {
+        let away = self.is_away();
+        if away && !self.wanted.load(Relaxed) {
+            self.wanted.store(true, Relaxed);
+        }
+        away
+    }
+
+    /// Whether its values are not tracked.
+    pub(crate) fn is_away(&self) -> bool {
+        self.away.load(Relaxed)
+    }
+
+    /// From now on its values are tracked, or not.
+    pub(crate) fn set_away(&self, away: bool) {
+        self.away.store(away, Relaxed);
+    }
+
+    /// Whether a request asked for it since the last call.
+    pub(crate) fn was_wanted(&self) -> bool {
+        self.wanted.swap(false, Relaxed)
     }
 
     /// Its limit is gone; the uplink need not read it any more.

@@ -1,31 +1,31 @@
 //! The snapshot of the rules that decisions read: limits in pipeline order, each with its buckets.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use headworks_core::bucket::Counts;
+use headworks_core::attributes::Attributes;
 use headworks_core::limits::{Limit, LimitSet, Mode};
+use headworks_core::matching::Index;
 use headworks_core::units::DropRatio;
 
 use super::buckets::{Buckets, Opened};
+use super::stage::Stage;
 use super::stats::LimitStats;
 use crate::exact::ExactLimit;
-
-/// One limit of the pipeline.
-#[derive(Clone, Debug)]
-pub(super) struct Stage {
-    pub(super) limit: Arc<Limit>,
-    /// It pays for what the whole pipeline admits.
-    pub(super) is_budget: bool,
-    pub(super) buckets: Arc<Buckets>,
-}
 
 /// All limits in force together; swapped as one, so that no request sees half of a change.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     stages: Vec<Stage>,
+    /// Which of the stages may concern a request.
+    stage_index: Index,
     /// Behind all stages: what is dropped is not charged.
     exact: Vec<ExactLimit>,
+    exact_index: Index,
 }
+
+static GENERATIONS: AtomicU64 = AtomicU64::new(1);
 
 impl Rules {
     pub(super) fn stages(&self) -> &[Stage] {
@@ -34,6 +34,19 @@ impl Rules {
 
     pub(super) fn exact(&self) -> &[ExactLimit] {
         &self.exact
+    }
+
+    /// The stages that may concern a request, in pipeline order, with their places.
+    #[inline]
+    pub(super) fn stages_for(&self, attributes: Attributes<'_>) -> impl Iterator<Item = (usize, &Stage)> {
+        self.stage_index.candidates(attributes).map(|place| (place, &self.stages[place]))
+    }
+
+    /// The exact limits that may concern a request, in pipeline order, with their places behind all stages.
+    #[inline]
+    pub(super) fn exact_for(&self, attributes: Attributes<'_>) -> impl Iterator<Item = (usize, &ExactLimit)> {
+        let stages = self.stages.len();
+        self.exact_index.candidates(attributes).map(move |place| (stages + place, &self.exact[place]))
     }
 
     /// The limit at a place, counted through stages and then exact limits.
@@ -51,30 +64,26 @@ impl Rules {
             counted().filter(|limit| limit.exact().is_some()),
             counted().filter(|limit| limit.exact().is_none()),
         );
-        let next = Self {
-            stages: by_ratio.map(|limit| self.stage_for(limit)).collect(),
-            exact: exact.map(|limit| self.exact_for(limit)).collect(),
-        };
-        for gone in self.stages.iter().filter(|stage| !next.has(&stage.buckets)) {
+        let before = ByName::new(self);
+        let generation = GENERATIONS.fetch_add(1, Relaxed);
+        let stage = |limit| Stage::new(limit, limits, before.stage(limit), generation);
+        let stages: Vec<Stage> = by_ratio.map(stage).collect();
+        let exact: Vec<ExactLimit> = exact.map(|limit| ExactLimit::new(limit, before.exact(limit))).collect();
+        let kept: HashSet<*const Buckets> = stages.iter().map(|stage| Arc::as_ptr(&stage.buckets)).collect();
+        for gone in self.stages.iter().filter(|stage| !kept.contains(&Arc::as_ptr(&stage.buckets))) {
             gone.buckets.for_each(super::record::Record::retire);
         }
-        next
+        Self {
+            stage_index: Index::new(stages.iter().map(|stage| &*stage.limit)),
+            stages,
+            exact_index: Index::new(exact.iter().map(|exact| &**exact.limit())),
+            exact,
+        }
     }
 
-    fn stage_for(&self, limit: &Arc<Limit>) -> Stage {
-        let before =
-            self.stages.iter().find(|stage| stage.limit.name == limit.name && stage.limit.per == limit.per);
-        let buckets = before.map(|stage| stage.buckets.clone()).unwrap_or_default();
-        Stage { limit: limit.clone(), is_budget: limit.budget().is_some(), buckets }
-    }
-
-    fn exact_for(&self, limit: &Arc<Limit>) -> ExactLimit {
-        let is_the_same = |old: &Limit| old.name == limit.name && old.per == limit.per;
-        ExactLimit::new(limit, self.exact.iter().find(|exact| is_the_same(exact.limit())))
-    }
-
-    fn has(&self, buckets: &Arc<Buckets>) -> bool {
-        self.stages.iter().any(|stage| Arc::ptr_eq(&stage.buckets, buckets))
+    /// The buckets of a limit.
+    pub(super) fn buckets_of(&self, limit: &str) -> Option<&Buckets> {
+        self.stages.iter().find(|stage| *stage.limit.name == *limit).map(|stage| &*stage.buckets)
     }
 
     /// Opens the buckets of limits without `per`, so that they have their headroom before their first request.
@@ -89,31 +98,36 @@ impl Rules {
     }
 }
 
+/// The limits of a snapshot by name: there may be a hundred thousand.
+struct ByName<'r> {
+    stages: HashMap<&'r str, &'r Stage>,
+    exact: HashMap<&'r str, &'r ExactLimit>,
+}
+
+impl<'r> ByName<'r> {
+    fn new(rules: &'r Rules) -> Self {
+        Self {
+            stages: rules.stages.iter().map(|stage| (&*stage.limit.name, stage)).collect(),
+            exact: rules.exact.iter().map(|exact| (&*exact.limit().name, exact)).collect(),
+        }
+    }
+
+    /// The limit of the same name, if it told its buckets apart by the same keys.
+    fn stage(&self, limit: &Limit) -> Option<&'r Stage> {
+        self.stages.get(&*limit.name).copied().filter(|stage| stage.limit.counts_like(limit))
+    }
+
+    fn exact(&self, limit: &Limit) -> Option<&'r ExactLimit> {
+        self.exact.get(&*limit.name).copied().filter(|exact| exact.limit().per == limit.per)
+    }
+}
+
 fn exact_stats(exact: &ExactLimit) -> LimitStats {
     LimitStats {
         limit: exact.limit().clone(),
         counts: exact.counts(),
         drop_ratio: DropRatio::NONE,
         buckets: exact.tracked(),
-    }
-}
-
-impl Stage {
-    fn stats(&self) -> LimitStats {
-        let mut stats = LimitStats {
-            limit: self.limit.clone(),
-            counts: Counts::default(),
-            drop_ratio: DropRatio::NONE,
-            buckets: 0,
-        };
-        self.buckets.for_each(|record| {
-            stats.counts += record.counts();
-            stats.buckets += 1;
-            let ratio = record.headroom().drop_ratio();
-            if ratio > stats.drop_ratio {
-                stats.drop_ratio = ratio;
-            }
-        });
-        stats
+        untracked: 0,
     }
 }

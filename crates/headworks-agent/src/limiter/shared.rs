@@ -1,6 +1,7 @@
 //! Decisions whose exact limits are counted in a store that other agents share.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use arc_swap::Guard;
@@ -27,6 +28,7 @@ pub struct SharedLimiter {
 impl SharedLimiter {
     /// Limits by ratio are decided here; those that are exact, in the store.
     pub fn new(limiter: Limiter, store: Store) -> Self {
+        limiter.inner.shares.store(true, Relaxed);
         Self { limiter, store: Arc::new(store) }
     }
 
@@ -52,7 +54,7 @@ impl SharedLimiter {
         } else {
             self.limiter.check_ratios(&rules, request, &mut paid)
         };
-        let by_ratio = || Verdict::by_ratio(Guard::from_inner(rules.clone()), allowed, tightest);
+        let by_ratio = || Verdict::by_ratio(Guard::from_inner(rules.clone()), (allowed, tightest));
         let met: MetAll<'_> = exact::all(&rules, &request).collect();
         if !allowed || met.is_empty() {
             return if request.only_looks() { Verdict::NOTHING_TO_SEE } else { by_ratio() };

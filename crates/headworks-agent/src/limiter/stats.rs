@@ -30,6 +30,8 @@ pub struct LimitStats {
     pub drop_ratio: DropRatio,
     /// Its buckets.
     pub buckets: usize,
+    /// Cost units of values that find no place among its buckets, and share one; as counted in this process by ratio.
+    pub untracked: u64,
 }
 
 /// The link to the control plane.

@@ -1,6 +1,9 @@
 mod allowances;
 mod budgets;
 mod exact;
+mod idle;
+mod overrides;
+mod swaps;
 
 use std::sync::Arc;
 

@@ -41,6 +41,9 @@ pub(super) struct Bucket {
     told: Option<(u64, f64)>,
     pub(super) headroom: Option<Headroom>,
     pub(super) tokens: Option<f64>,
+    /// When the tokens were last told, and when something was last counted.
+    pub(super) tokens_at: Duration,
+    pub(super) counted_at: Duration,
     pub(super) in_force: Option<InForce>,
 }
 
@@ -133,6 +136,7 @@ impl Bucket {
     pub(super) fn open(&mut self, beats: &Beats, elapsed: Duration) {
         self.meter = Meter::starting(elapsed, 0, 0.0);
         self.readings = Readings::starting(beats, elapsed, 0);
+        self.counted_at = elapsed;
     }
 
     /// Goes on from what an earlier life of the agent kept.
@@ -157,7 +161,10 @@ impl Bucket {
         }
         self.beat.count(beats, counts.offered.saturating_sub(before));
         self.readings.read(beats, counts.offered);
-        self.moved |= counts != self.counts;
+        if counts != self.counts {
+            self.moved = true;
+            self.counted_at = elapsed;
+        }
         self.counts = counts;
     }
 

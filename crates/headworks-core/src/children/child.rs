@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::bucket::Counts;
+use crate::bucket::{BucketKey, Counts};
 use crate::limits::Digest;
+use crate::link::INTERVAL;
 use crate::message::{BucketNumber, Hello, News, Report, ReportEntry, Tier};
 use crate::meter::{Meter, units};
 use crate::numbers::NumberMap;
@@ -17,13 +18,16 @@ const MOST_COUNTED_A_SECOND: f64 = 1e12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChildId(pub u64);
 
+/// What a child had counted of each bucket when it left, and in which life of its counts.
+pub(super) type CountsLeft = NumberMap<BucketNumber, (u32, Counts)>;
+
 /// From where a child's counters count for this parent.
 #[derive(Debug)]
 pub(super) enum Baseline {
     /// From its birth: nobody else has heard of it.
     Zero,
     /// From where it was when it left us.
-    Remembered(NumberMap<BucketNumber, Counts>),
+    Remembered(CountsLeft),
     /// From its first report: another parent has heard what came before.
     FirstReport,
 }
@@ -43,6 +47,8 @@ pub struct Child {
     /// It named buckets, and waits for their numbers.
     pub(super) unnamed: bool,
     pub(super) names: HashSet<BucketNumber>,
+    /// What it named and finds no place, until it is told.
+    pub(super) turned_away: Vec<BucketKey>,
     pub(super) limits: Option<Digest>,
     pub(super) told: u64,
     pub(super) plans_sent: u64,
@@ -66,6 +72,8 @@ pub struct Held {
     /// Part of the offered that it would have dropped, had the limit been enforced.
     pub would_drop: f64,
     pub(super) reported: u64,
+    /// Which life of the child's counts this is.
+    pub(super) life: u32,
     /// The next report says from where its counts count.
     rebases: bool,
     meter: Meter,
@@ -82,6 +90,7 @@ impl Child {
             held: NumberMap::default(),
             unnamed: false,
             names: HashSet::new(),
+            turned_away: Vec::new(),
             told: 0,
             plans_sent: 0,
             last_plan: Moment::default(),
@@ -135,13 +144,18 @@ impl Child {
     /// Closes a report.
     pub(super) fn finish(&mut self, report: &Report) {
         // A greeting that had no room for all names goes on in the next report.
-        self.greeted |= report.full;
+        if report.full && !self.greeted {
+            self.greeted = true;
+            // All that the child holds has been told: what comes later is new to it.
+            self.baseline = Baseline::Zero;
+        }
         self.waits |= !report.full || report.entries.iter().any(|entry| entry.news.is_some());
     }
 
     /// Whether an entry counts more than any number of agents can have been asked since the last one.
     pub(super) fn is_absurd(&self, number: BucketNumber, entry: &ReportEntry, report: &Report) -> bool {
-        let before = self.held.get(&number).map_or(0, |held| held.counts.offered);
+        let known = self.held.get(&number).filter(|held| held.life == entry.life);
+        let before = known.map_or(0, |held| held.counts.offered);
         let most = MOST_COUNTED_A_SECOND * (report.elapsed.as_secs_f64() + 1.0);
         units(entry.counts.offered.saturating_sub(before)) > most
     }
@@ -154,13 +168,13 @@ impl Child {
 
     /// What is known of its counts when it leaves; `None` if nothing is: another parent had heard of it, and no full report
     /// came here. Taken for nothing counted, its whole life would count when it is back.
-    pub(super) fn counts_left(&self) -> Option<NumberMap<BucketNumber, Counts>> {
+    pub(super) fn counts_left(&self) -> Option<CountsLeft> {
         let mut counts = match &self.baseline {
             Baseline::FirstReport if !self.greeted => return None,
             Baseline::Remembered(counts) => counts.clone(),
             Baseline::Zero | Baseline::FirstReport => NumberMap::default(),
         };
-        counts.extend(self.held.iter().map(|(number, held)| (*number, held.counts)));
+        counts.extend(self.held.iter().map(|(number, held)| (*number, (held.life, held.counts))));
         Some(counts)
     }
 
@@ -174,17 +188,25 @@ impl Child {
         self.held.get_mut(&number)
     }
 
-    pub(super) fn hold(&mut self, number: BucketNumber, entry: &ReportEntry) -> &mut Held {
-        if let Some(held) = self.held.get_mut(&number).filter(|held| held.rebases) {
-            held.counts = entry.counts;
+    /// Whether a full report has come over this stream.
+    pub(super) fn is_greeted(&self) -> bool {
+        self.greeted
+    }
+
+    pub(super) fn hold(&mut self, number: BucketNumber, entry: &ReportEntry, elapsed: Duration) -> &mut Held {
+        if let Some(held) = self.held.get_mut(&number) {
+            held.follow(entry, elapsed);
         }
         self.held.entry(number).or_insert_with(|| {
             let counts = match &mut self.baseline {
-                Baseline::Remembered(counts) => counts.remove(&number).unwrap_or_default(),
+                Baseline::Remembered(counts) => match counts.remove(&number) {
+                    Some((life, counts)) if life == entry.life => counts,
+                    _ => Counts::default(),
+                },
                 Baseline::FirstReport if !self.greeted => entry.counts,
                 Baseline::Zero | Baseline::FirstReport => Counts::default(),
             };
-            Held { counts, ..Held::default() }
+            Held { counts, life: entry.life, ..Held::default() }
         })
     }
 }
@@ -221,6 +243,18 @@ impl Held {
     /// Offered rate of this bucket at this child, in units a second.
     pub fn demand(&self) -> f64 {
         self.meter.rate()
+    }
+
+    /// Counts from where this entry's begin: those of the entry, if another parent heard what came before, and zero, if the
+    /// child forgot the bucket and has it again.
+    fn follow(&mut self, entry: &ReportEntry, elapsed: Duration) {
+        if self.rebases {
+            self.counts = entry.counts;
+        } else if self.life != entry.life {
+            self.counts = Counts::default();
+            self.meter = Meter::starting(elapsed.saturating_sub(INTERVAL), 0, self.meter.rate());
+        }
+        self.life = entry.life;
     }
 
     pub(super) fn read(&mut self, entry: &ReportEntry, report: &Report) {

@@ -3,14 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::child::Child;
-use crate::bucket::Counts;
-use crate::message::{BucketNumber, Hello, Incarnation};
-use crate::numbers::NumberMap;
+use super::child::{Child, CountsLeft};
+use crate::message::{Hello, Incarnation};
 use crate::units::Moment;
 
 /// How long they are remembered.
-const REMEMBERED: Duration = Duration::from_secs(120);
+pub(super) const REMEMBERED: Duration = Duration::from_secs(120);
 /// Most of them, and most of what they counted: names that come once must not fill the memory.
 const MOST: usize = 20_000;
 const MOST_COUNTS: usize = 1_000_000;
@@ -18,7 +16,7 @@ const MOST_COUNTS: usize = 1_000_000;
 #[derive(Debug)]
 struct Left {
     at: Moment,
-    counts: NumberMap<BucketNumber, Counts>,
+    counts: CountsLeft,
 }
 
 /// All that left a short while ago.
@@ -41,7 +39,7 @@ impl Departed {
     }
 
     /// What a child that is back had counted when it left; it is remembered no longer.
-    pub(super) fn take(&mut self, hello: &Hello) -> Option<NumberMap<BucketNumber, Counts>> {
+    pub(super) fn take(&mut self, hello: &Hello) -> Option<CountsLeft> {
         let left = self.children.remove(&(hello.node.clone(), hello.incarnation))?;
         self.counts -= left.counts.len();
         Some(left.counts)

@@ -41,7 +41,7 @@ impl Children {
     pub fn has_news_for(&self, id: ChildId) -> bool {
         self.children.get(&id).is_some_and(|child| {
             let answer = child.waits && child.answered >= child.heard();
-            answer || child.told < self.revision || child.unnamed
+            answer || child.told < self.revision || child.unnamed || !child.turned_away.is_empty()
         })
     }
 
@@ -56,6 +56,7 @@ impl Children {
         let child = self.children.get_mut(&id)?;
         let sections = Sections::of(child, &self.buckets, &self.whole, self.revision);
         child.unnamed &= !sections.complete;
+        let untracked = tell_turned_away(&mut child.turned_away);
         child.told = self.revision;
         child.waits &= child.answered < child.heard();
         child.plans_sent += 1;
@@ -78,6 +79,8 @@ impl Children {
             shared: sections.shared,
             private: sections.private,
             switch: header.switch,
+            untracked,
+            forgets: true,
         })
     }
 }
@@ -103,8 +106,10 @@ impl Sections {
         let mut sections = Self { complete: true, ..Self::default() };
         let (told, news) = (child.told, child.told < revision || child.unnamed);
         let mut room = NameRoom::default();
-        let others = child.held.keys().filter(|number| !whole.contains(number));
-        for number in whole.iter().chain(others).copied().take_while(|_| news) {
+        let others = child.held.keys().filter(|number| !whole.contains(number)).copied();
+        let all: Vec<BucketNumber> =
+            if news { whole.iter().copied().chain(others).collect() } else { Vec::new() };
+        for number in all {
             let (Some(key), Some(bucket)) = (buckets.key(number), buckets.get(number)) else { continue };
             let new_to_child = !child.names.contains(&number);
             if new_to_child {
@@ -113,17 +118,25 @@ impl Sections {
                     continue;
                 }
                 child.names.insert(number);
-                sections.names.push((number, key.clone()));
+                sections.names.push((number, child.as_it_says(key)));
             }
             if let Some(headroom) = bucket.headroom
                 && (new_to_child || bucket.changed > told)
             {
-                let section = if key.is_whole() { &mut sections.shared } else { &mut sections.private };
+                let section =
+                    if whole.contains(&number) { &mut sections.shared } else { &mut sections.private };
                 section.push(PlanEntry { bucket: number, headroom, tokens: bucket.tokens });
             }
         }
         sections
     }
+}
+
+/// As many as have room in one message.
+fn tell_turned_away(waiting: &mut Vec<BucketKey>) -> Vec<BucketKey> {
+    let mut room = NameRoom::default();
+    let fit = waiting.iter().take_while(|key| room.takes(key)).count();
+    waiting.drain(..fit).collect()
 }
 
 /// The spacing that keeps early reports of a surge below 20 000 a second at one parent.

@@ -107,6 +107,11 @@ impl Orphans {
         left
     }
 
+    /// Whether something of a bucket is orphaned, or was found again a moment ago.
+    pub(super) fn hold(&self, number: BucketNumber) -> bool {
+        self.0.iter().any(|orphan| orphan.demand.contains_key(&number))
+    }
+
     /// How many are remembered.
     pub(super) fn len(&self) -> usize {
         self.0.len()

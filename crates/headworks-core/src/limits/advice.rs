@@ -24,15 +24,14 @@ pub(super) fn advise(field: &Field<'_>, limit: &Limit, agents: u32, log: &mut Fa
     if limit.mode == Mode::Off {
         return;
     }
-    if limit.exact().is_none() {
-        tell(field, log, too_small(limit, agents));
-        return;
-    }
-    tell(field, log, too_large(limit.rate));
+    let told = |limit: &Limit| {
+        if limit.exact().is_some() { too_large(limit.rate) } else { too_small(limit, agents) }
+    };
+    tell(field, log, told(limit));
     let overrides = field.get("overrides");
     let items = overrides.iter().flat_map(|overrides| overrides.items());
     for (item, other) in items.zip(&limit.overrides).filter(|(_, other)| other.mode != Some(Mode::Off)) {
-        tell(&item, log, too_large(other.rate));
+        tell(&item, log, told(&limit.with(other)));
     }
 }
 
@@ -40,6 +39,11 @@ fn tell(holder: &Field<'_>, log: &mut FaultLog, warning: Option<String>) {
     if let (Some(rate), Some(warning)) = (holder.get("rate"), warning) {
         rate.fault(log, warning);
     }
+}
+
+/// Whether a drop ratio would hold it badly over so many agents.
+pub(super) fn is_too_small(limit: &Limit, agents: u32) -> bool {
+    too_small(limit, agents).is_some()
 }
 
 fn too_small(limit: &Limit, agents: u32) -> Option<String> {

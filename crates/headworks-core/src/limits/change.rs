@@ -4,10 +4,10 @@ use super::{LimitSet, Mode};
 use crate::bucket::BucketKey;
 
 impl LimitSet {
-    /// Whether a bucket counted under `old` goes on under this set: its limit still counts, and tells its buckets
-    /// apart by the same keys. A new rate, mode or match leaves the counting as it is.
+    /// Whether a bucket counted under `old` goes on under this set: its limit still counts it, and tells its buckets
+    /// apart by the same keys, in the same scope. A new rate, mode or match leaves the counting as it is.
     pub fn keeps_bucket(&self, old: &LimitSet, key: &BucketKey) -> bool {
-        let Some(new) = self.get(&key.limit).filter(|limit| limit.mode != Mode::Off) else { return false };
-        old.get(&key.limit).is_none_or(|old| old.per == new.per)
+        let Some(new) = self.of_bucket(key).filter(|limit| limit.mode != Mode::Off) else { return false };
+        old.get(&key.limit).is_none_or(|old| old.counts_like(new))
     }
 }

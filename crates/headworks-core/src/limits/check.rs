@@ -4,8 +4,10 @@
 //! too, and the limits are handed out only if there was no fault at all.
 
 use super::advice::advise;
+use super::confirm;
 use super::fault::{FaultLog, Place};
 use super::fields::Field;
+use super::format;
 use super::rule::{Names, limit};
 use super::text::{clean, decode};
 use super::yaml::{Kind, Node, read};
@@ -54,7 +56,8 @@ fn document(tree: &Node<'_>, log: &mut FaultLog, each: Each<'_>) -> Vec<Limit> {
     let top = Field::top(tree);
     match &tree.kind {
         Kind::Map(_) => {
-            top.refuse_other_keys(log, &["limits"], &[]);
+            top.refuse_other_keys(log, format::FILE);
+            confirm::digest(&top, log);
             return top.need(log, "limits", EMPTY).map(|field| limits(&field, log, each)).unwrap_or_default();
         }
         Kind::Null => log.push(Place::START, String::new(), format!("the file is empty: {EMPTY}")),

@@ -1,7 +1,6 @@
 //! What an exact limit has beside every other one.
 
-use super::{Limit, Mode};
-use crate::units::Rate;
+use super::Limit;
 
 /// How a limit is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -42,20 +41,6 @@ pub enum StoreFailure {
     Open,
     /// They are refused.
     Closed,
-}
-
-/// Another rate for some of a limit's buckets.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Override {
-    /// Values of `per` keys, sorted by key, in which `*` stands for any text; all must hold.
-    pub matches: Vec<(String, String)>,
-    /// How much passes of each of these buckets.
-    pub rate: Rate,
-    /// Most that passes at one moment, in cost units; `None` takes the amount of the rate. Only for token buckets.
-    pub burst: Option<u64>,
-    /// Whether the verdict is enforced for these buckets; `None` takes the mode of the limit. One that is off is off for
-    /// all its buckets.
-    pub mode: Option<Mode>,
 }
 
 impl Limit {

@@ -71,10 +71,14 @@ pub(super) struct FaultLog {
 
 impl FaultLog {
     pub(super) fn push(&mut self, at: Place, path: String, message: impl Into<String>) {
+        self.add(Fault { line: at.line, column: at.column, path, message: message.into() });
+    }
+
+    pub(super) fn add(&mut self, fault: Fault) {
         if self.kept.len() == KEPT {
             self.dropped += 1;
         } else {
-            self.kept.push(Fault { line: at.line, column: at.column, path, message: message.into() });
+            self.kept.push(fault);
         }
     }
 

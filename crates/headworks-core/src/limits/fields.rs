@@ -1,6 +1,7 @@
 //! The keys of a mapping, looked up by name, with all that a fault about them needs.
 
-use super::fault::{FaultLog, Place, quoted};
+use super::fault::{Fault, FaultLog, Place, quoted};
+use super::format::Key;
 use super::nearest::nearest;
 use super::path::Path;
 use super::yaml::{Entry, Kind, Node};
@@ -31,8 +32,13 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn fault(&self, log: &mut FaultLog, message: impl Into<String>) {
+        log.add(self.told(message));
+    }
+
+    /// What is to be told of the value, though it is no fault.
+    pub(super) fn told(&self, message: impl Into<String>) -> Fault {
         let at = if matches!(self.node.kind, Kind::Null) { self.at } else { self.node.at };
-        log.push(at, self.path.to_string(), message);
+        Fault { line: at.line, column: at.column, path: self.path.to_string(), message: message.into() }
     }
 
     /// Reports a value that is not `wanted`; says nothing of what the tree has refused already.
@@ -95,20 +101,23 @@ impl<'a> Field<'a> {
         field
     }
 
-    /// Reports every key that is neither known nor planned.
-    pub(super) fn refuse_other_keys(&self, log: &mut FaultLog, known: &[&str], planned: &[&str]) {
+    /// Reports every key that is not known.
+    pub(super) fn refuse_other_keys(&self, log: &mut FaultLog, known: &[Key]) {
+        let known: Vec<&str> = known.iter().map(|key| key.name).collect();
+        self.refuse_all_but(log, &known);
+    }
+
+    /// The same by names alone.
+    pub(super) fn refuse_all_but(&self, log: &mut FaultLog, known: &[&str]) {
         let Kind::Map(entries) = &self.node.kind else { return };
         for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
             let path = self.value(entry).path.to_string();
-            log.push(entry.key_at, path, refusal(&entry.key, known, planned));
+            log.push(entry.key_at, path, refusal(&entry.key, known));
         }
     }
 }
 
-fn refusal(key: &str, known: &[&str], planned: &[&str]) -> String {
-    if planned.contains(&key) {
-        return format!("`{key}` is not supported by this version: remove it");
-    }
+fn refusal(key: &str, known: &[&str]) -> String {
     match nearest(key, known.iter().copied()) {
         Some(meant) => format!("unknown key {}; did you mean `{meant}`?", quoted(key)),
         None => format!("unknown key {}: known here are {}", quoted(key), known.join(", ")),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Enforcement, Override};
+use super::{Enforcement, Overridden, Override, Rollout, Scope};
+use crate::pattern::Pattern;
 use crate::units::{Rate, Unit};
 
 /// One rule: which requests it concerns, how they are counted, and how many of them pass.
@@ -15,8 +16,10 @@ use crate::units::{Rate, Unit};
 pub struct Limit {
     /// Unique in its set; the metric label, and what refusals name.
     pub name: Arc<str>,
-    /// Key and value of every attribute that a request must have, sorted by key.
-    pub matches: Vec<(String, String)>,
+    /// Key and value of every attribute that a request must have: sorted by key, or where `exactly` holds in the order of the request.
+    pub matches: Vec<(String, Pattern)>,
+    /// Whether a request must have the keys of `matches`, then those of `per` that are not among them, and no others, in this order.
+    pub exactly: bool,
     /// The keys whose values tell buckets apart, in the file's order; none means one bucket for all.
     pub per: Vec<String>,
     /// How much passes.
@@ -41,10 +44,14 @@ pub struct Limit {
     /// Most that one agent can plausibly be offered of a bucket: what it reports beyond does not count, so that one bad agent
     /// cannot have everybody else's requests dropped.
     pub max_rate_per_agent: Option<Rate>,
+    /// How far it reaches: it holds for each zone, for each region, or for all together.
+    pub scope: Scope,
     /// How the limit is held.
     pub enforcement: Enforcement,
-    /// Other rates for some of its buckets; only for exact limits.
+    /// Other rates for some of its buckets.
     pub overrides: Vec<Override>,
+    /// Which zones try it first, and what holds elsewhere; `None` holds everywhere.
+    pub rollout: Option<Rollout>,
 }
 
 impl Limit {
@@ -138,30 +145,37 @@ pub enum Missing {
 }
 
 /// All limits in force together, in pipeline order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct LimitSet {
     limits: Vec<Arc<Limit>>,
     by_name: HashMap<Arc<str>, usize>,
+    /// The limits by ratio that have overrides.
+    overridden: HashMap<Arc<str>, Arc<Overridden>>,
     digest: Digest,
 }
 
 impl LimitSet {
     /// Sorts limits into pipeline order: whatever order they came in, the same set results.
     ///
-    /// Drop-ratio limits go before exact ones, so that a dropped request is never charged. Then more `per` keys go first, then more `match` keys, then the lower `order`, then the name: the narrow limit
+    /// Drop-ratio limits go before exact ones, so that a dropped request is never charged. Then more `per` keys go first, then the narrower scope, then more `match` keys, then the lower `order`, then the name: the narrow limit
     /// trims a hog before the wide one counts, so that the wide one's ratio falls on everybody alike.
     pub fn new(mut limits: Vec<Limit>) -> Self {
-        limits.iter_mut().for_each(|limit| limit.matches.sort());
+        limits.iter_mut().filter(|limit| !limit.exactly).for_each(|limit| limit.matches.sort());
         limits.sort_by(|a, b| {
             (a.exact().is_some().cmp(&b.exact().is_some()))
                 .then(b.per.len().cmp(&a.per.len()))
+                .then(a.scope.cmp(&b.scope))
                 .then(b.matches.len().cmp(&a.matches.len()))
                 .then(a.order.cmp(&b.order))
                 .then(a.name.cmp(&b.name))
         });
         let digest = Digest::of(&limits);
         let by_name = limits.iter().enumerate().map(|(place, limit)| (limit.name.clone(), place)).collect();
-        Self { limits: limits.into_iter().map(Arc::new).collect(), by_name, digest }
+        let limits: Vec<Arc<Limit>> = limits.into_iter().map(Arc::new).collect();
+        let by_ratio = limits.iter().filter(|limit| limit.exact().is_none());
+        let overridden =
+            by_ratio.filter_map(|limit| Some((limit.name.clone(), Arc::new(limit.overridden()?)))).collect();
+        Self { limits, by_name, overridden, digest }
     }
 
     /// The limits, in pipeline order.
@@ -174,11 +188,24 @@ impl LimitSet {
         self.by_name.get(name).map(|place| &self.limits[*place])
     }
 
+    /// A limit by ratio as it holds for each of its buckets, if it has overrides.
+    pub fn overridden(&self, name: &str) -> Option<&Arc<Overridden>> {
+        self.overridden.get(name)
+    }
+
     /// Tells this set from every other one, on whatever machine it was computed.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 }
+
+impl PartialEq for LimitSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.limits == other.limits
+    }
+}
+
+impl Eq for LimitSet {}
 
 impl Default for LimitSet {
     fn default() -> Self {
@@ -195,7 +222,7 @@ impl Digest {
     fn of(limits: &[Limit]) -> Self {
         let mut hash = Sha256::new();
         for limit in limits {
-            let matches = limit.matches.iter().flat_map(|(k, v)| [k.as_str(), v.as_str()]);
+            let matches = limit.matches.iter().flat_map(|(key, value)| [key.as_str(), value.as_str()]);
             let texts: Vec<&str> = [&*limit.name].into_iter().chain(matches).collect();
             for list in [texts, limit.per.iter().map(String::as_str).collect()] {
                 hash.update((list.len() as u64).to_le_bytes());
@@ -210,9 +237,18 @@ impl Digest {
             hash.update(format!("{rest:?}{:?}{:?}", limit.max_buckets, limit.missing));
             hash.update(format!("{:?}{:?}", limit.burst, limit.surge_guard));
             hash.update(format!("{:?}", limit.max_rate_per_agent));
-            // Limits that have neither keep the digest that earlier releases gave them.
+            if limit.scope != Scope::Global {
+                hash.update(format!("{:?}", limit.scope));
+            }
+            // Limits that have none of these keep the digest that earlier releases gave them.
             if limit.exact().is_some() || !limit.overrides.is_empty() {
                 hash.update(format!("{:?}{:?}", limit.enforcement, limit.overrides));
+            }
+            if limit.exactly {
+                hash.update("exactly");
+            }
+            if let Some(rollout) = &limit.rollout {
+                hash.update(format!("{rollout:?}"));
             }
         }
         let mut digest = [0; 16];
@@ -241,6 +277,7 @@ mod tests {
         let limit = Limit {
             name: "a".into(),
             matches: Vec::new(),
+            exactly: false,
             per: Vec::new(),
             rate: Rate::Per { amount, unit },
             cost: 1,
@@ -252,8 +289,10 @@ mod tests {
             burst,
             surge_guard: SurgeGuard::default(),
             max_rate_per_agent: None,
+            scope: Scope::Global,
             enforcement: Enforcement::DropRatio,
             overrides: Vec::new(),
+            rollout: None,
         };
         limit.budget()
     }

@@ -2,20 +2,22 @@
 
 use super::fault::{FaultLog, quoted};
 use super::fields::Field;
+use super::format;
+use super::rule::{burst, rate};
 use super::words::{MODES, choice};
-use super::{Algorithm, Override, values};
-use crate::exact::Overrides;
+use super::{Exact, Mode, Override, values};
+use crate::overrides::ties;
+use crate::pattern::Pattern;
 use crate::units::Rate;
 
 /// Overrides of one limit; more belong into a store of their own, not into a file.
 pub const MAX_OVERRIDES: usize = 10_000;
-const KEYS: [&str; 4] = ["match", "rate", "burst", "mode"];
 
-/// The overrides of an exact limit with these `per` keys.
+/// The overrides of a limit with these `per` keys.
 pub(super) fn overrides(
     limit: &Field<'_>,
     per: &[String],
-    algorithm: Algorithm,
+    exact: Option<Exact>,
     log: &mut FaultLog,
 ) -> Vec<Override> {
     let Some(field) = limit.get("overrides") else { return Vec::new() };
@@ -29,11 +31,11 @@ pub(super) fn overrides(
     }
     let mut read: Vec<Override> = Vec::with_capacity(items.len());
     for (i, node) in items.iter().enumerate() {
-        read.extend(one(&field.item(i, node), per, algorithm, log));
+        read.extend(one(&field.item(i, node), per, exact, log));
     }
     // Places in the list are told only where each override was read.
     if read.len() == items.len() {
-        for (first, second) in Overrides::ties(&read, per) {
+        for (first, second) in ties(&read, per) {
             let item = field.item(second, &items[second]);
             let tie = format!("is as specific as overrides[{first}], and both may concern one bucket");
             item.fault(log, format!("{tie}: make one more specific, or remove it"));
@@ -42,19 +44,21 @@ pub(super) fn overrides(
     read
 }
 
-fn one(field: &Field<'_>, per: &[String], algorithm: Algorithm, log: &mut FaultLog) -> Option<Override> {
+fn one(field: &Field<'_>, per: &[String], exact: Option<Exact>, log: &mut FaultLog) -> Option<Override> {
     field.map(log, "a mapping like `{match: {key: tenant-a}, rate: 100/second}`")?;
-    field.refuse_other_keys(log, &KEYS, &[]);
+    field.refuse_other_keys(log, format::OVERRIDE);
     let matches = matches(field, per, log);
-    let rate = field
-        .need(log, "rate", "write one like `rate: 400/second`")
-        .and_then(|rate| rate.read(log, "a rate like `400/second`", values::rate));
-    let burst = exact_burst(field, rate, algorithm, log);
     let mode = field.get("mode").and_then(|mode| mode.read(log, "a word", |text| choice(text, MODES)));
+    // What is off passes without being counted, whatever its rate.
+    let rate = match (mode, field.get("rate")) {
+        (Some(Mode::Off), None) => Some(Rate::Unlimited),
+        _ => rate(field, exact.is_some(), log),
+    };
+    let burst = burst(field, rate, exact, log);
     Some(Override { matches: matches?, rate: rate?, burst, mode })
 }
 
-fn matches(field: &Field<'_>, per: &[String], log: &mut FaultLog) -> Option<Vec<(String, String)>> {
+fn matches(field: &Field<'_>, per: &[String], log: &mut FaultLog) -> Option<Vec<(String, Pattern)>> {
     let field = field.need(log, "match", "say which buckets, like `match: {key: tenant-a}`")?;
     let entries = field.map(log, "a mapping like `{key: tenant-a}`")?;
     if entries.is_empty() {
@@ -70,27 +74,8 @@ fn matches(field: &Field<'_>, per: &[String], log: &mut FaultLog) -> Option<Vec<
             log.push(entry.key_at, value.path.to_string(), format!("{key} is not in `per`: {only}"));
         }
         let text = value.read(log, "text", values::pattern)?;
-        matches.push((entry.key.to_string(), text.to_owned()));
+        matches.push((entry.key.to_string(), Pattern::new(text)));
     }
     matches.sort();
     Some(matches)
-}
-
-/// Most that passes of an exact limit at one moment; a faulty rate leaves open what would be wrong with it.
-pub(super) fn exact_burst(
-    field: &Field<'_>,
-    rate: Option<Rate>,
-    algorithm: Algorithm,
-    log: &mut FaultLog,
-) -> Option<u64> {
-    let burst = field.get("burst")?;
-    let number = burst.read(log, "a number", values::burst)?;
-    let without_effect = match rate? {
-        _ if algorithm != Algorithm::TokenBucket => "windows, which hold the amount of the rate",
-        Rate::Unlimited => "an unlimited limit",
-        Rate::Per { amount: 0, .. } => "a ban",
-        Rate::Per { .. } => return Some(number),
-    };
-    burst.fault(log, format!("`burst` has no effect on {without_effect}: remove it"));
-    None
 }

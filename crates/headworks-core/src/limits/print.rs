@@ -4,8 +4,11 @@ use std::fmt::{self, Write as _};
 
 use super::rule::{COST, MAX_BUCKETS};
 use super::values::{spelled_duration, spelled_guard};
-use super::words::{ALGORITHMS, ENFORCEMENTS, MISSING, MODES, POLICIES, STORE_FAILURES, word};
-use super::{Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override, SurgeGuard};
+use super::words::{
+    ALGORITHMS, ENFORCEMENTS, MISSING, MODES, POLICIES, SCOPES, STORE_FAILURES, TRUTHS, word,
+};
+use super::{Exact, Limit, LimitSet, Missing, Mode, OnSilence, Override, Rollout, Scope, SurgeGuard};
+use crate::units::Rate;
 
 /// The canonical limits file of a set: in pipeline order, without what is left at its default.
 ///
@@ -31,7 +34,10 @@ fn write_limit(file: &mut String, limit: &Limit) -> fmt::Result {
         writeln!(file, "    match:")?;
     }
     for (key, value) in &limit.matches {
-        writeln!(file, "      {}: {}", scalar(key), scalar(value))?;
+        writeln!(file, "      {}: {}", scalar(key), scalar(value.as_str()))?;
+    }
+    if limit.exactly {
+        writeln!(file, "    exactly: {}", word(true, TRUTHS))?;
     }
     if !limit.per.is_empty() {
         let keys: Vec<String> = limit.per.iter().map(|key| scalar(key)).collect();
@@ -50,6 +56,9 @@ fn write_options(file: &mut String, limit: &Limit) -> fmt::Result {
     }
     if limit.mode != Mode::default() {
         writeln!(file, "    mode: {}", word(limit.mode, MODES))?;
+    }
+    if limit.scope != Scope::default() {
+        writeln!(file, "    scope: {}", word(limit.scope, SCOPES))?;
     }
     if limit.order != 0 {
         writeln!(file, "    order: {}", limit.order)?;
@@ -72,6 +81,9 @@ fn write_options(file: &mut String, limit: &Limit) -> fmt::Result {
     if let Some(exact) = limit.exact() {
         write_exact(file, exact)?;
     }
+    if let Some(rollout) = &limit.rollout {
+        write_rollout(file, rollout)?;
+    }
     if !limit.overrides.is_empty() {
         writeln!(file, "    overrides:")?;
     }
@@ -89,12 +101,23 @@ fn write_exact(file: &mut String, exact: Exact) -> fmt::Result {
     Ok(())
 }
 
+fn write_rollout(file: &mut String, rollout: &Rollout) -> fmt::Result {
+    let zones: Vec<String> = rollout.zones.iter().map(|zone| scalar(zone)).collect();
+    writeln!(file, "    rollout:\n      zones: [{}]\n      elsewhere:", zones.join(", "))?;
+    if let Some(rate) = rollout.rate {
+        writeln!(file, "        rate: {rate}")?;
+    }
+    rollout.mode.map_or(Ok(()), |mode| writeln!(file, "        mode: {}", word(mode, MODES)))
+}
+
 fn write_override(file: &mut String, other: &Override) -> fmt::Result {
     writeln!(file, "      - match:")?;
     for (key, value) in &other.matches {
-        writeln!(file, "          {}: {}", scalar(key), scalar(value))?;
+        writeln!(file, "          {}: {}", scalar(key), scalar(value.as_str()))?;
     }
-    writeln!(file, "        rate: {}", other.rate)?;
+    if other.mode != Some(Mode::Off) || other.rate != Rate::Unlimited {
+        writeln!(file, "        rate: {}", other.rate)?;
+    }
     if let Some(burst) = other.burst {
         writeln!(file, "        burst: {burst}")?;
     }

@@ -4,11 +4,19 @@ use std::collections::HashMap;
 
 use super::fault::{FaultLog, quoted};
 use super::fields::Field;
-use super::overrides::{exact_burst, overrides};
-use super::words::{ALGORITHMS, ENFORCEMENTS, MISSING, MODES, POLICIES, STORE_FAILURES, Words, choice};
+use super::format;
+use super::overrides::overrides;
+use super::rollout::rollout;
+use super::words::{
+    ALGORITHMS, ENFORCEMENTS, MISSING, MODES, POLICIES, SCOPES, STORE_FAILURES, TRUTHS, Words, choice,
+};
 use super::yaml::{Entry, Kind};
-use super::{Enforcement, Exact, Limit, OnSilence, SilencePolicy, SurgeGuard, values};
+use super::{
+    Algorithm, Enforcement, Exact, Limit, OnSilence, Override, Scope, SilencePolicy, SurgeGuard, values,
+};
 use crate::exact::Overrides;
+use crate::matching::MAX_PER_KEYS;
+use crate::pattern::Pattern;
 use crate::units::{Rate, Unit};
 
 /// What a request costs when neither it nor its limit says.
@@ -16,30 +24,8 @@ pub(super) const COST: u32 = 1;
 /// Buckets tracked for a limit that does not say.
 pub(super) const MAX_BUCKETS: u32 = 10_000;
 
-const KEYS: [&str; 18] = [
-    "name",
-    "match",
-    "per",
-    "rate",
-    "burst",
-    "cost",
-    "mode",
-    "scope",
-    "order",
-    "surge_guard",
-    "max_rate_per_agent",
-    "on_silence",
-    "max_buckets",
-    "missing",
-    "enforcement",
-    "algorithm",
-    "on_store_failure",
-    "overrides",
-];
-/// Keys that the format has, and that this version does not read.
-const PLANNED_KEYS: [&str; 1] = ["exactly"];
 /// Keys that only exact limits have.
-const KEYS_OF_EXACT: [&str; 3] = ["algorithm", "on_store_failure", "overrides"];
+const KEYS_OF_EXACT: [&str; 2] = ["algorithm", "on_store_failure"];
 /// Keys that say how the control plane holds a limit, and mean nothing where it does not.
 const KEYS_OF_DROP_RATIO: [&str; 3] = ["surge_guard", "on_silence", "max_rate_per_agent"];
 /// Keys that tell how buckets are kept apart, and mean nothing where there is only one.
@@ -51,17 +37,19 @@ pub(super) type Names = HashMap<String, usize>;
 /// The limit that a mapping describes; defaults stand in for what is faulty.
 pub(super) fn limit(field: &Field<'_>, names: &mut Names, log: &mut FaultLog) -> Option<Limit> {
     field.map(log, "a mapping that starts with `name:`")?;
-    field.refuse_other_keys(log, &KEYS, &PLANNED_KEYS);
-    refuse_other_scopes(field, log);
+    field.refuse_other_keys(log, format::LIMIT);
     refuse_keys_without_effect(field, log);
     let is_exact = word(field, log, "enforcement", ENFORCEMENTS).unwrap_or_default();
     refuse_keys_of_the_other_kind(field, is_exact, log);
     let rate = rate(field, is_exact, log);
     let per = per(field, log);
     let exact = is_exact.then(|| exact(field, log));
+    let exactly = exactly(field, log);
+    let overrides = overrides(field, &per, exact, log);
     let limit = Limit {
         name: name(field, names, log).into(),
-        matches: matches(field, log),
+        matches: matches(field, exactly, log),
+        exactly,
         rate: rate.unwrap_or(Rate::Unlimited),
         cost: number(field, log, "cost", values::up_to_a_million).unwrap_or(COST),
         mode: word(field, log, "mode", MODES).unwrap_or_default(),
@@ -69,13 +57,12 @@ pub(super) fn limit(field: &Field<'_>, names: &mut Names, log: &mut FaultLog) ->
         on_silence: field.get("on_silence").map(|field| on_silence(&field, log)).unwrap_or_default(),
         max_buckets: number(field, log, "max_buckets", values::up_to_a_million).unwrap_or(MAX_BUCKETS),
         missing: word(field, log, "missing", MISSING).unwrap_or_default(),
-        burst: match exact {
-            Some(exact) => exact_burst(field, rate, exact.algorithm, log),
-            None => burst(field, rate, log),
-        },
-        surge_guard: if is_exact { SurgeGuard::default() } else { surge_guard(field, rate, log) },
+        burst: burst(field, rate, exact, log),
+        surge_guard: if is_exact { SurgeGuard::default() } else { surge_guard(field, rate, &overrides, log) },
         max_rate_per_agent: max_rate_per_agent(field, log),
-        overrides: exact.map(|exact| overrides(field, &per, exact.algorithm, log)).unwrap_or_default(),
+        overrides,
+        rollout: rollout(field, rate, is_exact, log),
+        scope: scope(field, is_exact, log),
         enforcement: exact.map_or(Enforcement::DropRatio, Enforcement::Exact),
         per,
     };
@@ -123,7 +110,8 @@ fn name(limit: &Field<'_>, names: &mut Names, log: &mut FaultLog) -> String {
     name.to_owned()
 }
 
-fn rate(limit: &Field<'_>, is_exact: bool, log: &mut FaultLog) -> Option<Rate> {
+/// How much passes, of a limit or of an override.
+pub(super) fn rate(limit: &Field<'_>, is_exact: bool, log: &mut FaultLog) -> Option<Rate> {
     let field = limit.need(log, "rate", "write one like `rate: 400/second`")?;
     let rate = field.read(log, "a rate like `400/second`", values::rate)?;
     if let (false, Rate::Per { unit: unit @ (Unit::Month | Unit::Year), .. }) = (is_exact, rate) {
@@ -147,10 +135,10 @@ fn exact(limit: &Field<'_>, log: &mut FaultLog) -> Exact {
 
 /// Keys of the other kind of limit do nothing, and whoever wrote them expects something.
 fn refuse_keys_of_the_other_kind(limit: &Field<'_>, is_exact: bool, log: &mut FaultLog) {
-    let (keys, advice) = if is_exact {
-        (KEYS_OF_DROP_RATIO, "on an exact limit, which no plan holds: remove it")
+    let (keys, advice): (&[&str], _) = if is_exact {
+        (&KEYS_OF_DROP_RATIO, "on an exact limit, which no plan holds: remove it")
     } else {
-        (KEYS_OF_EXACT, "without `enforcement: exact`: remove it, or add that")
+        (&KEYS_OF_EXACT, "without `enforcement: exact`: remove it, or add that")
     };
     for key in keys {
         if let Some(field) = limit.get(key) {
@@ -159,15 +147,35 @@ fn refuse_keys_of_the_other_kind(limit: &Field<'_>, is_exact: bool, log: &mut Fa
     }
 }
 
-/// The most that a budget saves up; a faulty rate leaves open what would be wrong with it.
-fn burst(limit: &Field<'_>, rate: Option<Rate>, log: &mut FaultLog) -> Option<u64> {
+/// The most that a budget saves up, or that passes of an exact limit at one moment; a faulty rate leaves open what would be
+/// wrong with it.
+pub(super) fn burst(
+    limit: &Field<'_>,
+    rate: Option<Rate>,
+    exact: Option<Exact>,
+    log: &mut FaultLog,
+) -> Option<u64> {
     let field = limit.get("burst")?;
     let burst = field.read(log, "a number", values::burst)?;
-    match burst_fault(burst, rate?) {
+    let fault = match exact {
+        Some(exact) => exact_burst_fault(rate?, exact.algorithm),
+        None => burst_fault(burst, rate?),
+    };
+    match fault {
         Some(fault) => field.fault(log, fault),
         None => return Some(burst),
     }
     None
+}
+
+fn exact_burst_fault(rate: Rate, algorithm: Algorithm) -> Option<String> {
+    let without_effect = match rate {
+        _ if algorithm != Algorithm::TokenBucket => "windows, which hold the amount of the rate",
+        Rate::Unlimited => "an unlimited limit",
+        Rate::Per { amount: 0, .. } => "a ban",
+        Rate::Per { .. } => return None,
+    };
+    Some(format!("`burst` has no effect on {without_effect}: remove it"))
 }
 
 fn burst_fault(burst: u64, rate: Rate) -> Option<String> {
@@ -186,11 +194,21 @@ fn burst_fault(burst: u64, rate: Rate) -> Option<String> {
 }
 
 /// How far a node may exceed its share, where limits have shares by the second.
-fn surge_guard(limit: &Field<'_>, rate: Option<Rate>, log: &mut FaultLog) -> SurgeGuard {
+fn surge_guard(
+    limit: &Field<'_>,
+    rate: Option<Rate>,
+    overrides: &[Override],
+    log: &mut FaultLog,
+) -> SurgeGuard {
     let Some(field) = limit.get("surge_guard") else { return SurgeGuard::default() };
     let guard = field.read(log, "a number or `off`", values::surge_guard);
+    let by_the_second = |rate| matches!(rate, Rate::Per { amount: 1.., unit: Unit::Second });
+    if overrides.iter().any(|other| by_the_second(other.rate)) {
+        return guard.unwrap_or_default();
+    }
     let without_effect = match rate {
-        None | Some(Rate::Per { amount: 1.., unit: Unit::Second }) => return guard.unwrap_or_default(),
+        None => return guard.unwrap_or_default(),
+        Some(rate) if by_the_second(rate) => return guard.unwrap_or_default(),
         Some(Rate::Unlimited) => "an unlimited limit",
         Some(Rate::Per { amount: 0, .. }) => "a ban",
         Some(Rate::Per { .. }) => "a limit per minute or longer",
@@ -214,26 +232,50 @@ fn max_rate_per_agent(limit: &Field<'_>, log: &mut FaultLog) -> Option<Rate> {
     }
 }
 
-fn matches(limit: &Field<'_>, log: &mut FaultLog) -> Vec<(String, String)> {
+/// Whether the request must have just the keys that the limit names.
+fn exactly(limit: &Field<'_>, log: &mut FaultLog) -> bool {
+    let exactly = word(limit, log, "exactly", TRUTHS).unwrap_or_default();
+    if let (true, Some(missing)) = (exactly, limit.get("missing")) {
+        missing.fault(
+            log,
+            "`missing` has no effect with `exactly: true`, which asks for each key: remove one of them",
+        );
+    }
+    let names_a_key = limit.get("match").is_some() || limit.get("per").is_some();
+    if let (true, false, Some(field)) = (exactly, names_a_key, limit.get("exactly")) {
+        field
+            .fault(log, "without `match` and `per` concerns only requests without attributes: name the keys");
+    }
+    exactly
+}
+
+/// What a request must have; sorted, unless its order is asked for.
+fn matches(limit: &Field<'_>, exactly: bool, log: &mut FaultLog) -> Vec<(String, Pattern)> {
     let Some(field) = limit.get("match") else { return Vec::new() };
     let entries = field.map(log, "a mapping like `{service: checkout}`").unwrap_or_default();
     let mut matches: Vec<_> = entries.iter().filter_map(|entry| attribute(&field, entry, log)).collect();
-    matches.sort();
+    if !exactly {
+        matches.sort();
+    }
     matches
 }
 
-fn attribute(matches: &Field<'_>, entry: &Entry<'_>, log: &mut FaultLog) -> Option<(String, String)> {
+fn attribute(matches: &Field<'_>, entry: &Entry<'_>, log: &mut FaultLog) -> Option<(String, Pattern)> {
     let field = matches.value(entry);
     if let Err(message) = values::attribute_key(&entry.key) {
         log.push(entry.key_at, field.path.to_string(), format!("the key {message}"));
     }
-    let value = field.read(log, "text", values::attribute_value)?;
-    Some((entry.key.to_string(), value.to_owned()))
+    let value = field.read(log, "text", values::pattern)?;
+    Some((entry.key.to_string(), Pattern::new(value)))
 }
 
 fn per(limit: &Field<'_>, log: &mut FaultLog) -> Vec<String> {
     let Some(field) = limit.get("per") else { return Vec::new() };
     let items = field.list(log, "a list of keys like `[caller]`");
+    if items.len() > MAX_PER_KEYS {
+        field
+            .fault(log, format!("has {} keys, more than the {MAX_PER_KEYS} allowed: use fewer", items.len()));
+    }
     let mut keys: HashMap<&str, usize> = HashMap::new();
     let mut per = Vec::new();
     for (i, node) in items.iter().enumerate() {
@@ -241,7 +283,7 @@ fn per(limit: &Field<'_>, log: &mut FaultLog) -> Vec<String> {
         let Some(key) = item.read(log, "text", values::attribute_key) else { continue };
         if let Some(first) = keys.insert(key, i) {
             item.fault(log, format!("{} is in `per` twice, also as per[{first}]: remove one", quoted(key)));
-        } else if is_matched(limit, key) {
+        } else if is_matched_whole(limit, key) {
             let one_bucket = "which leaves one bucket only: remove it from one of them";
             item.fault(log, format!("{} is in `match` as well, {one_bucket}", quoted(key)));
         }
@@ -250,8 +292,10 @@ fn per(limit: &Field<'_>, log: &mut FaultLog) -> Vec<String> {
     per
 }
 
-fn is_matched(limit: &Field<'_>, key: &str) -> bool {
-    limit.get("match").is_some_and(|field| field.get(key).is_some())
+/// Whether `match` leaves one value only for a key.
+fn is_matched_whole(limit: &Field<'_>, key: &str) -> bool {
+    let has_no_star = |value: Field<'_>| !matches!(&value.node.kind, Kind::Text(text) if text.contains('*'));
+    limit.get("match").is_some_and(|field| field.get(key).is_some_and(has_no_star))
 }
 
 fn on_silence(field: &Field<'_>, log: &mut FaultLog) -> OnSilence {
@@ -260,7 +304,7 @@ fn on_silence(field: &Field<'_>, log: &mut FaultLog) -> OnSilence {
         let policy = field.read(log, wanted, |text| choice(text, POLICIES));
         return OnSilence { policy: policy.unwrap_or_default(), hold: None };
     }
-    field.refuse_other_keys(log, &["policy", "for"], &[]);
+    field.refuse_other_keys(log, format::ON_SILENCE);
     let policy = field
         .need(log, "policy", "write `hold`, `open` or `closed`")
         .and_then(|policy| policy.read(log, "a word", |text| choice(text, POLICIES)))
@@ -276,13 +320,20 @@ fn hold(field: &Field<'_>, policy: SilencePolicy, log: &mut FaultLog) -> Option<
     hold
 }
 
-fn refuse_other_scopes(limit: &Field<'_>, log: &mut FaultLog) {
-    let Some(field) = limit.get("scope") else { return };
-    field.read(log, "a word", |text| match text {
-        "global" => Ok(()),
-        "region" | "zone" => Err(format!("scope `{text}` is not supported by this version: write `global`")),
-        _ => Err(format!("{} is not known: write `global`", quoted(text))),
-    });
+/// How far a limit reaches. Whatever counts an exact one, an agent or a store, does not know of zones.
+fn scope(limit: &Field<'_>, is_exact: bool, log: &mut FaultLog) -> Scope {
+    let scope = word(limit, log, "scope", SCOPES).unwrap_or_default();
+    if let Some(field) = limit.get("scope").filter(|_| is_exact && scope != Scope::Global) {
+        let name = scope.name();
+        field.fault(
+            log,
+            format!(
+                "scope `{name}` is not supported on an exact limit: remove it, or remove `enforcement: exact`"
+            ),
+        );
+        return Scope::Global;
+    }
+    scope
 }
 
 fn refuse_keys_without_effect(limit: &Field<'_>, log: &mut FaultLog) {

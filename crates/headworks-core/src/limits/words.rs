@@ -2,7 +2,8 @@
 
 use super::fault::quoted;
 use super::nearest::nearest;
-use super::{Algorithm, Missing, Mode, SilencePolicy, StoreFailure};
+use super::{Algorithm, Missing, Mode, Scope, SilencePolicy, StoreFailure};
+use crate::units::Unit;
 
 pub(super) type Words<T> = [(&'static str, T)];
 
@@ -12,6 +13,22 @@ pub(super) const POLICIES: &Words<SilencePolicy> =
     &[("hold", SilencePolicy::Hold), ("open", SilencePolicy::Open), ("closed", SilencePolicy::Closed)];
 pub(super) const MISSING: &Words<Missing> =
     &[("skip", Missing::Skip), ("empty", Missing::Empty), ("drop", Missing::Drop)];
+/// Over what a limit may be held.
+pub(super) const SCOPES: &Words<Scope> =
+    &[("global", Scope::Global), ("region", Scope::Region), ("zone", Scope::Zone)];
+/// Units of time of a rate, written in any case.
+pub(super) const UNITS: &Words<Unit> = &[
+    ("second", Unit::Second),
+    ("minute", Unit::Minute),
+    ("hour", Unit::Hour),
+    ("day", Unit::Day),
+    ("month", Unit::Month),
+    ("year", Unit::Year),
+];
+/// Units of a duration, in milliseconds.
+pub(super) const DURATION_UNITS: &Words<u64> = &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+/// Whether something holds.
+pub(super) const TRUTHS: &Words<bool> = &[("false", false), ("true", true)];
 /// Whether a limit is exact.
 pub(super) const ENFORCEMENTS: &Words<bool> = &[("drop_ratio", false), ("exact", true)];
 pub(super) const ALGORITHMS: &Words<Algorithm> = &[

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::choice::Candidate;
 use crate::bucket::Counts;
-use crate::children::Children;
+use crate::children::{Bucket, Children};
 use crate::ladder::PlanState;
 use crate::limits::{Limit, LimitSet};
 use crate::link::Link;
@@ -27,12 +27,16 @@ pub(super) struct Wanted {
     pub(super) tokens: Option<f64>,
     /// What the children had been charged by then.
     pub(super) charged: u64,
+    /// What they were offered then, in units a second.
+    pub(super) demand: f64,
     pub(super) at: Moment,
 }
 
 impl Wanted {
-    fn of(entry: PlanEntry, counts: Counts, at: Moment) -> Self {
-        Self { headroom: entry.headroom, tokens: entry.tokens, charged: counts.charged(), at }
+    fn of(entry: PlanEntry, bucket: Option<&Bucket>, at: Moment) -> Self {
+        let charged = bucket.map_or(0, |bucket| bucket.counts.charged());
+        let demand = bucket.map_or(0.0, |bucket| bucket.demand);
+        Self { headroom: entry.headroom, tokens: entry.tokens, charged, demand, at }
     }
 
     /// The tokens of a budget by now: those of the plan, with what came since, less what was admitted since.
@@ -72,8 +76,11 @@ impl Parent {
         }
         // Names first: the buckets of limits without `per` become known here before any agent speaks of them.
         for (number, key) in &plan.names {
-            let local =
-                if key.is_whole() { children.intern_whole(key) } else { children.buckets().number(key) };
+            let local = if children.is_for_all(key) {
+                children.intern_whole(key)
+            } else {
+                children.buckets().number(key)
+            };
             if let Some(local) = local {
                 self.link.learn(local, *number);
             }
@@ -81,8 +88,7 @@ impl Parent {
         let mut changed = Vec::new();
         for entry in plan.shared.iter().chain(&plan.private) {
             if let Some(local) = self.link.local(entry.bucket) {
-                let counts = children.buckets().get(local).map(|bucket| bucket.counts);
-                self.wanted.insert(local, Wanted::of(*entry, counts.unwrap_or_default(), now));
+                self.wanted.insert(local, Wanted::of(*entry, children.buckets().get(local), now));
                 changed.push(local);
             }
         }

@@ -54,7 +54,8 @@ struct Bucket {
     key: Box<BucketKey>,
     /// The place of its limit in the log.
     limit: usize,
-    number: BucketNumber,
+    /// `None` once the agent has forgotten it, until it counts again.
+    number: Option<BucketNumber>,
     enforced: bool,
     counts: Counts,
     /// Counted something since the agent was told.
@@ -76,9 +77,12 @@ impl Host {
         Moment::after(Duration::from_nanos(nanos.saturating_add(ORIGIN).unsigned_abs()))
     }
 
-    /// What its limiter has counted, by bucket.
-    pub(super) fn counted(&self) -> impl Iterator<Item = (&BucketKey, u64)> {
-        self.buckets.iter().map(|bucket| (&*bucket.key, bucket.counts.offered))
+    /// What its limiter has counted, by bucket and life of its counts.
+    pub(super) fn counted(&self) -> impl Iterator<Item = (&BucketKey, u32, u64)> {
+        self.buckets.iter().filter_map(|bucket| {
+            let life = self.agent.as_ref()?.life(bucket.number?);
+            Some((&*bucket.key, life, bucket.counts.offered))
+        })
     }
 
     fn is_up(&self, now: Duration) -> bool {
@@ -98,22 +102,35 @@ impl Host {
                 let values = values.as_slice().iter().map(|value| (*value).to_owned()).collect();
                 let key =
                     BucketKey { limit: limit.name.clone(), scope: Vec::new(), values: Values::Of(values) };
-                path.extend(self.bucket(key, place, limit.mode == Mode::Enforce, now));
+                let mode = limits.of_bucket(&key).map_or(limit.mode, |limit| limit.mode);
+                // The agent opens none that an override turns off.
+                path.extend(self.bucket(key, place, mode == Mode::Enforce, now));
             }
             paths.push(path);
         }
         self.paths = paths;
     }
 
+    /// A bucket that was forgotten is made again by its first request.
+    fn reopen(&mut self, place: usize, now: Duration) {
+        let now = self.time(now);
+        if let (bucket @ Bucket { number: None, .. }, Some(agent)) =
+            (&mut self.buckets[place], &mut self.agent)
+        {
+            bucket.number = agent.open(&bucket.key, now);
+        }
+    }
+
     fn bucket(&mut self, key: BucketKey, limit: usize, enforced: bool, now: Moment) -> Option<usize> {
         let number = self.agent.as_mut()?.open(&key, now)?;
         if let Some(known) = self.buckets.iter().position(|bucket| *bucket.key == key) {
+            self.buckets[known].number = Some(number);
             return Some(known);
         }
         self.buckets.push(Bucket {
             key: Box::new(key),
             limit,
-            number,
+            number: Some(number),
             enforced,
             counts: Counts::default(),
             moved: false,
@@ -125,6 +142,18 @@ impl Host {
             passed: 0,
         });
         Some(self.buckets.len() - 1)
+    }
+}
+
+/// What rests is forgotten, with what it had counted.
+fn forget_idle(agent: &mut Agent, buckets: &mut [Bucket], now: Moment) {
+    for number in agent.idle(now, usize::MAX) {
+        if agent.forget(number, now)
+            && let Some(bucket) = buckets.iter_mut().find(|bucket| bucket.number == Some(number))
+        {
+            (bucket.number, bucket.counts, bucket.moved) = (None, Counts::default(), false);
+            (bucket.threshold, bucket.allowance) = (Threshold::default(), None);
+        }
     }
 }
 
@@ -230,6 +259,7 @@ impl World {
         let mut passing = n;
         for place in 0..host.paths[stream].len() {
             let place = host.paths[stream][place];
+            host.reopen(place, self.now);
             let bucket = &mut host.buckets[place];
             if !std::mem::replace(&mut bucket.moved, true) {
                 host.moved.push(place);
@@ -257,8 +287,11 @@ impl World {
         for place in host.moved.drain(..) {
             let bucket = &mut host.buckets[place];
             bucket.moved = false;
-            agent.count(bucket.number, bucket.counts, time);
+            if let Some(number) = bucket.number {
+                agent.count(number, bucket.counts, time);
+            }
         }
+        forget_idle(agent, &mut host.buckets, time);
         if let (Some((stream, _)), Some(report)) = (host.uplink.attached, agent.report(time)) {
             self.log.reported(index, report.full);
             self.send(Parcel::HostReport { host: index, stream, report });
@@ -271,7 +304,7 @@ impl World {
         let time = host.time(self.now);
         let Some(agent) = &mut host.agent else { return };
         for (number, in_force) in agent.changes(time) {
-            if let Some(bucket) = host.buckets.iter_mut().find(|bucket| bucket.number == number) {
+            if let Some(bucket) = host.buckets.iter_mut().find(|bucket| bucket.number == Some(number)) {
                 bucket.set(in_force);
             }
         }

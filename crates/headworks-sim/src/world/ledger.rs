@@ -24,15 +24,23 @@ use super::World;
 use crate::log::Settled;
 use crate::script::Script;
 
+/// A bucket, and the life of its counts: those of one that was forgotten begin at zero again.
+type Counting = (BucketKey, u32);
+
+/// Hosts speak of buckets without a scope, and one child stands in one place.
+fn unscoped(key: &BucketKey) -> BucketKey {
+    BucketKey { scope: Vec::new(), ..key.clone() }
+}
+
 /// What a child's life has told one parent's life.
 #[derive(Debug, Default)]
 struct Story {
     life: Option<Incarnation>,
     parent: Option<Incarnation>,
     /// What its reports told that arrived.
-    told: HashMap<BucketKey, u64>,
+    told: HashMap<Counting, u64>,
     /// Of a life that other parents have heard: what it had counted when it attached.
-    before: Option<HashMap<BucketKey, u64>>,
+    before: Option<HashMap<Counting, u64>>,
     /// A full report has arrived.
     greeted: bool,
 }
@@ -69,7 +77,7 @@ impl Ledger {
         host: usize,
         life: Incarnation,
         parent: Incarnation,
-        counted: impl Iterator<Item = (&'a BucketKey, u64)>,
+        counted: impl Iterator<Item = (&'a BucketKey, u32, u64)>,
     ) {
         let story = &mut self.hosts[host];
         let known_elsewhere = story.life == Some(life);
@@ -86,7 +94,11 @@ impl Ledger {
     ) {
         let stories = &mut self.sites[site];
         let known_elsewhere = stories.iter().any(|story| story.life == Some(life));
-        let counted = children.buckets().iter().map(|(_, key, bucket)| (key, bucket.counts.offered));
+        let lives = children.buckets().lives();
+        let counted = children
+            .buckets()
+            .iter()
+            .map(|(number, key, bucket)| (key, lives.of(number), bucket.counts.offered));
         stories[controller].turn_to(life, parent, known_elsewhere, counted);
     }
 
@@ -126,6 +138,9 @@ impl Ledger {
                 counts[*limit] += bucket.counts.offered;
             }
         }
+        for (limit, place) in &self.limits {
+            counts[*place] += children.counted_in_forgotten(limit).offered;
+        }
         counts
     }
 }
@@ -136,17 +151,18 @@ impl Story {
         life: Incarnation,
         parent: Incarnation,
         known_elsewhere: bool,
-        counted: impl Iterator<Item = (&'a BucketKey, u64)>,
+        counted: impl Iterator<Item = (&'a BucketKey, u32, u64)>,
     ) {
         if (self.life, self.parent) == (Some(life), Some(parent)) {
             return;
         }
-        let before = known_elsewhere.then(|| counted.map(|(key, counted)| (key.clone(), counted)).collect());
+        let before = known_elsewhere
+            .then(|| counted.map(|(key, life, counted)| ((unscoped(key), life), counted)).collect());
         *self = Self { life: Some(life), parent: Some(parent), before, ..Self::default() };
     }
 
     /// From where a bucket counts for the parent that hears of it for the first time.
-    fn base(&self, key: &BucketKey, counted: u64) -> u64 {
+    fn base(&self, key: &Counting, counted: u64) -> u64 {
         match &self.before {
             None => 0,
             Some(_) if !self.greeted => counted,
@@ -171,10 +187,11 @@ impl Story {
             let Some(key) = key else { continue };
             let Some(limit) = limits.get(&*key.limit) else { continue };
             let counted = entry.counts.offered;
-            if !self.told.contains_key(key) {
-                self.told.insert(key.clone(), self.base(key, counted));
+            let counting = (unscoped(key), entry.life);
+            if !self.told.contains_key(&counting) {
+                self.told.insert(counting.clone(), self.base(&counting, counted));
             }
-            if let Some(told) = self.told.get_mut(key) {
+            if let Some(told) = self.told.get_mut(&counting) {
                 reached[*limit] += counted.saturating_sub(*told);
                 *told = counted.max(*told);
             }

@@ -1,5 +1,6 @@
 //! The client's side: one request to a node's admin port.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use headworks_agent::tls::Trust;
@@ -31,14 +32,14 @@ pub(crate) struct Client {
 /// What to ask.
 pub(crate) struct Question {
     pub(crate) method: Method,
-    pub(crate) path: &'static str,
+    pub(crate) path: Cow<'static, str>,
     pub(crate) body: String,
 }
 
 impl Question {
     /// Asks for what is at a path.
-    pub(crate) fn get(path: &'static str) -> Self {
-        Self { method: Method::GET, path, body: String::new() }
+    pub(crate) fn get(path: impl Into<Cow<'static, str>>) -> Self {
+        Self { method: Method::GET, path: path.into(), body: String::new() }
     }
 }
 
@@ -63,6 +64,8 @@ impl Client {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => {
                 format!("{admin} refused: {said}; give the token with --token-file")
             }
+            // What its own words explain.
+            StatusCode::NOT_FOUND | StatusCode::CONFLICT if !said.is_empty() => format!("{admin}: {said}"),
             StatusCode::NOT_FOUND => {
                 format!("{admin} does not know that; is it the admin port of a controller?")
             }
@@ -94,7 +97,7 @@ impl Client {
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
         tokio::spawn(connection);
         let mut request =
-            hyper::Request::builder().method(question.method).uri(question.path).header("host", authority);
+            hyper::Request::builder().method(question.method).uri(&*question.path).header("host", authority);
         if let Some(token) = &self.token {
             request = request.header("authorization", token.bearer());
         }

@@ -1,14 +1,17 @@
-//! The admin port of every role: health, readiness, metrics, status; on controllers the fleet's switch besides.
+//! The admin port of every role: health, readiness, metrics, status; on controllers the fleet's
+//! switch, limits and trials besides.
 //!
 //! Nothing is changed without the token, and whoever may ask from other machines needs it for all that names callers.
 
 mod args;
 mod client;
 mod gate;
+mod limits;
 mod patience;
 mod port;
 mod shadow_all;
 mod token;
+mod trial;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,12 +28,15 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::metrics;
 use crate::status::NodeStatus;
+use crate::tree::{FleetSeat, Handle};
 
 pub(crate) use args::{AdminArgs, AdminSettings};
 pub(crate) use client::{Client, Question};
+pub(crate) use limits::{Confirmation, Confirmed, Running};
 pub(crate) use port::AdminPort;
-pub(crate) use shadow_all::{SwitchState, routes as switch_routes};
+pub(crate) use shadow_all::SwitchState;
 pub(crate) use token::Token;
+pub(crate) use trial::{FOLLOWED, Trial};
 
 use gate::Gate;
 
@@ -42,6 +48,12 @@ pub(crate) struct Admin {
     status: Arc<dyn Fn() -> Answer + Send + Sync>,
     ready: watch::Receiver<bool>,
     own: Router,
+}
+
+/// What only a controller's admin port answers.
+pub(crate) fn fleet_routes(fleet: &Handle<FleetSeat>) -> Router {
+    let all = [shadow_all::routes, limits::routes, trial::routes].map(|routes| routes(fleet.clone()));
+    all.into_iter().fold(Router::new(), Router::merge)
 }
 
 /// The same, with the gate that counts what it refuses.

@@ -38,7 +38,7 @@ impl From<Switch> for SwitchState {
 }
 
 /// The routes of a controller's switch.
-pub(crate) fn routes(fleet: Handle<FleetSeat>) -> Router {
+pub(super) fn routes(fleet: Handle<FleetSeat>) -> Router {
     Router::new().route("/shadow-all", get(tell).put(throw)).with_state(fleet)
 }
 

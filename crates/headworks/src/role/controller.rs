@@ -15,13 +15,13 @@ use tokio::time::sleep;
 use super::identity;
 use super::ports::{Ports, bind_tree};
 use super::security::Security;
-use crate::admin::{Admin, AdminPort, AdminSettings, switch_routes};
+use crate::admin::{Admin, AdminPort, AdminSettings, fleet_routes};
 use crate::cli::ControllerArgs;
 use crate::failure::Failure;
-use crate::limits_file::{self, Content};
+use crate::limits_file::{self, Content, Loaded};
 use crate::shutdown::{self, LINGER};
 use crate::status;
-use crate::tree::{self, Change, FleetSeat, Handle};
+use crate::tree::{self, Change, FleetSeat, Handle, HoldBack};
 
 /// What a controller is started with.
 pub(super) struct Settings {
@@ -29,6 +29,8 @@ pub(super) struct Settings {
     pub(super) hold: Duration,
     /// Least time between two reports of one node.
     pub(super) spacing: Duration,
+    /// When limits are held back until they are confirmed.
+    pub(super) hold_back: HoldBack,
     pub(super) listen: SocketAddr,
     pub(super) admin: AdminSettings,
     pub(super) security: Security,
@@ -57,6 +59,7 @@ pub(crate) async fn run(args: ControllerArgs) -> Result<(), Failure> {
         id: common.id,
         hold: common.hold,
         spacing: args.report_spacing,
+        hold_back: args.hold_back,
         listen: args.listen,
         admin,
         security,
@@ -76,7 +79,7 @@ impl Controller {
         let identity = identity::of(settings.id, "controller", "", "");
         let clock = Clock::new();
         let fleet = Fleet::new(&identity, limits, settings.hold, clock.now()).with_spacing(settings.spacing);
-        let handle = tree::start("fleet", FleetSeat::new(fleet), clock)?;
+        let handle = tree::start("fleet", FleetSeat::new(fleet, settings.hold_back), clock)?;
         let ports = Ports::new("controller", settings.security);
         let load_errors = Arc::new(AtomicU64::new(0));
         let (asked, errors, witness) = (handle.clone(), load_errors.clone(), ports.witness());
@@ -88,18 +91,19 @@ impl Controller {
             }
         });
         ports.tree(tree_listener, handle.clone())?;
-        admin.serve(&ports, answers.with(switch_routes(handle.clone())))?;
+        admin.serve(&ports, answers.with(fleet_routes(&handle)))?;
         ports.follow_credentials();
         ports.set_ready(true);
         Ok(Self { handle, tree, admin: address, ports, load_errors })
     }
 
-    /// Follows the limits file: what is good comes into force, what is bad changes nothing but a counter.
+    /// Follows the limits file: what is good comes into force, unless it is held back; what is bad changes nothing but a
+    /// counter.
     pub(super) fn follow(&self, path: PathBuf, content: Content) {
         let (handle, errors) = (self.handle.clone(), self.load_errors.clone());
         self.ports.spawn(limits_file::watch(path, content, self.ports.closing(), async move |loaded| {
             match loaded {
-                Ok(limits) => handle.own(Change::Limits(limits)).await,
+                Ok(Loaded { limits, confirmed }) => handle.own(Change::Limits { limits, confirmed }).await,
                 Err(error) => {
                     errors.fetch_add(1, Relaxed);
                     for line in error.to_string().lines() {

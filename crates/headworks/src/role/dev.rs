@@ -22,6 +22,7 @@ use crate::cli::DevArgs;
 use crate::failure::Failure;
 use crate::limits_file::{self, Content};
 use crate::shutdown;
+use crate::tree::HoldBack;
 
 /// The zones, and the agents in each.
 const ZONES: [(&str, usize); 2] = [("a", 2), ("b", 2)];
@@ -72,6 +73,7 @@ impl Fleet {
             id: Some("controller".to_owned()),
             hold: HOLD,
             spacing: SPACING,
+            hold_back: HoldBack::default(),
             security: Security::default(),
             listen: free_port(),
             admin,

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::ports::Ports;
 use crate::failure::Failure;
-use crate::limits_file::{self, Content};
+use crate::limits_file::{self, Content, Loaded};
 
 /// The limits of a standalone agent, followed while it runs.
 pub(super) struct OwnLimits {
@@ -43,7 +43,7 @@ impl OwnLimits {
     pub(super) fn follow(self, ports: &Ports) {
         let Self { path, content, in_force, load_errors } = self;
         ports.spawn(limits_file::watch(path, content, ports.closing(), async move |loaded| {
-            let checked = loaded.map_err(|error| error.to_string()).and_then(|limits| {
+            let checked = loaded.map_err(|error| error.to_string()).and_then(|Loaded { limits, .. }| {
                 check(&limits)?;
                 Ok(limits)
             });

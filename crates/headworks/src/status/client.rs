@@ -22,7 +22,8 @@ pub(crate) async fn ask(admin: &str) -> Result<(NodeStatus, Vec<u8>), Failure> {
     ask_with(&Client::default(), admin).await
 }
 
-async fn ask_with(client: &Client, admin: &str) -> Result<(NodeStatus, Vec<u8>), Failure> {
+/// The same, asked by a client that may have a token.
+pub(crate) async fn ask_with(client: &Client, admin: &str) -> Result<(NodeStatus, Vec<u8>), Failure> {
     let body = client.ask(admin, Question::get("/status")).await?;
     let status = serde_json::from_slice(&body).map_err(|error| {
         Failure::Failed(format!("{admin} answered what is no status: {error}; is it an admin port?"))

@@ -5,6 +5,6 @@ mod model;
 mod source;
 mod table;
 
-pub(crate) use client::{ask, run};
-pub(crate) use model::{LimitView, NodeStatus, StoreView, TlsView};
-pub(crate) use source::{of_agent, of_fleet, of_zone};
+pub(crate) use client::{ask, ask_with, run};
+pub(crate) use model::{EffectView, HeldView, LimitView, NodeStatus, StoreView, TlsView};
+pub(crate) use source::{held, of_agent, of_fleet, of_zone};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use headworks_agent::StoreStats;
 use headworks_agent::tls::TlsStatus;
+use headworks_core::what_if::{Basis, Effect};
 use serde::{Deserialize, Serialize};
 
 /// What a node sees of itself and of what is below it. Rates are in cost units a second.
@@ -25,6 +26,12 @@ pub(crate) struct NodeStatus {
     pub(crate) limits_digest: Option<String>,
     /// Times that the limits could not be loaded; on a controller.
     pub(crate) limits_load_errors: u64,
+    /// The limits that the controller holds back until they are confirmed.
+    #[serde(default)]
+    pub(crate) limits_held: Option<HeldView>,
+    /// How many sets of limits it has held back.
+    #[serde(default)]
+    pub(crate) limits_held_back: u64,
     /// Whether a controller still goes by what its children say was in force.
     pub(crate) learning: bool,
     /// Whether the fleet's switch has turned every limit to shadow; as this node knows it.
@@ -77,6 +84,67 @@ pub(crate) struct NodeStatus {
     pub(crate) children: Vec<Child>,
     /// The limits, in pipeline order.
     pub(crate) limits: Vec<LimitView>,
+}
+
+/// Limits that are held back.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct HeldView {
+    /// Identifies them.
+    pub(crate) digest: String,
+    /// How many limits they are.
+    pub(crate) limits: usize,
+    /// Time since they came.
+    pub(crate) age_ms: u64,
+    /// The limits for which they are held back, at most a hundred; what they would have done to the demand when they came.
+    pub(crate) causes: Vec<EffectView>,
+}
+
+/// What other limits do to the demand of one limit. Rates are in cost units a second.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct EffectView {
+    pub(crate) limit: String,
+    /// What it goes by before the change; `none` where nothing like it is in force.
+    pub(crate) from: String,
+    /// What it goes by after the change.
+    pub(crate) to: String,
+    /// From where its demand is known: counted, `other_match`, like or unknown.
+    pub(crate) basis: String,
+    /// Offered.
+    pub(crate) offered: f64,
+    /// Dropped of it by the limits in force.
+    pub(crate) dropped: f64,
+    /// Dropped of it by the others.
+    pub(crate) would_drop: f64,
+    /// Dropped by the others of what passes now.
+    pub(crate) newly_dropped: f64,
+    /// The same as a part of what passes now, from 0 to 1.
+    pub(crate) newly_part: f64,
+    /// All this in a sentence.
+    pub(crate) said: String,
+}
+
+impl From<&Effect> for EffectView {
+    fn from(effect: &Effect) -> Self {
+        let (from, to) = effect.step();
+        let basis = match effect.basis {
+            Basis::Counted => "counted",
+            Basis::OtherMatch => "other_match",
+            Basis::Like(_) => "like",
+            Basis::Unknown => "unknown",
+        };
+        Self {
+            limit: effect.limit.name.to_string(),
+            from,
+            to,
+            basis: basis.to_owned(),
+            offered: effect.offered,
+            dropped: effect.dropped,
+            would_drop: effect.would_drop,
+            newly_dropped: effect.newly,
+            newly_part: effect.newly_part(),
+            said: effect.to_string(),
+        }
+    }
 }
 
 /// One controller, as an aggregator hears it.
@@ -135,6 +203,9 @@ pub(crate) struct LimitView {
     /// The part of the offered that the plan says to drop.
     pub(crate) ratio: f64,
     pub(crate) buckets: usize,
+    /// Cost units of values that find no place among `max_buckets`, and share one bucket; since the node started.
+    #[serde(default)]
+    pub(crate) untracked: u64,
     /// Cost units that a budget has left in the bucket with least, below zero when it owes; null for limits per second,
     /// and on agents, which are told headrooms.
     #[serde(default)]
@@ -157,6 +228,9 @@ pub(crate) struct Totals {
 /// One bucket among those that are offered most.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Top {
+    /// The region, or region and zone, in which it counts; empty for a limit that holds globally.
+    #[serde(default)]
+    pub(crate) scope: Vec<String>,
     /// The values that tell it apart; null for all that are not tracked.
     pub(crate) values: Option<Vec<String>>,
     pub(crate) offered: f64,

@@ -10,8 +10,11 @@ use headworks_core::limits::{Limit, LimitSet, Mode};
 use headworks_core::status::{LimitStatus, TopBucket, limits, zones};
 use headworks_core::units::{Moment, Rate};
 
-use super::model::{Child, Controller, LimitView, NodeStatus, Top, Totals, Zone};
+use super::model::{Child, Controller, EffectView, HeldView, LimitView, NodeStatus, Top, Totals, Zone};
 use crate::tree::{FleetSeat, Seat, ZoneSeat};
+
+/// Limits told of, of those for which a set is held back.
+const CAUSES: usize = 100;
 
 /// The status of a controller.
 pub(crate) fn of_fleet(seat: &FleetSeat, now: Moment) -> NodeStatus {
@@ -21,11 +24,23 @@ pub(crate) fn of_fleet(seat: &FleetSeat, now: Moment) -> NodeStatus {
         state: "fresh".to_owned(),
         plan_age_ms: Some(millis(fleet.age(now))),
         limits_generation: fleet.generation(),
+        limits_held: held(seat, now),
+        limits_held_back: seat.times_held(),
         learning: fleet.is_learning(now),
         shadow_all: fleet.switch().shadow_all,
         shadow_all_version: fleet.switch().version,
         ..of_parent(seat, fleet.limits(), now)
     }
+}
+
+/// The limits that a controller holds back.
+pub(crate) fn held(seat: &FleetSeat, now: Moment) -> Option<HeldView> {
+    seat.held().map(|held| HeldView {
+        digest: held.limits.digest().to_string(),
+        limits: held.limits.limits().len(),
+        age_ms: millis(now.since(held.since)),
+        causes: held.causes.iter().take(CAUSES).map(EffectView::from).collect(),
+    })
 }
 
 /// The status of an aggregator.
@@ -114,10 +129,11 @@ fn least_tokens(children: &Children) -> HashMap<&str, f64> {
 
 fn top_of(limit: &Limit, top: &TopBucket, children: &Children) -> Top {
     let values = top.values.clone().map_or(Values::Rest, Values::Of);
-    let key = BucketKey { limit: limit.name.clone(), scope: Vec::new(), values };
+    let key = BucketKey { limit: limit.name.clone(), scope: top.scope.clone(), values };
     let buckets = children.buckets();
     let bucket = buckets.number(&key).and_then(|number| buckets.get(number));
     Top {
+        scope: top.scope.clone(),
         values: top.values.clone(),
         offered: top.offered,
         ratio: top.ratio.value(),
@@ -133,6 +149,7 @@ fn of_limit(status: &LimitStatus, least: &HashMap<&str, f64>, children: &Childre
         would_drop: status.would_drop,
         ratio: status.ratio.value(),
         buckets: status.buckets,
+        untracked: status.untracked,
         tokens: least.get(&*status.limit.name).copied(),
         top: status.top.iter().map(|top| top_of(&status.limit, top, children)).collect(),
         totals: status.counts.into(),
@@ -172,6 +189,7 @@ fn of_agent_limit(before: Option<&LimitStats>, after: &LimitStats, seconds: f64)
         would_drop: rate(counted.would_drop),
         ratio: after.drop_ratio.value(),
         buckets: after.buckets,
+        untracked: after.untracked,
         totals: after.counts.into(),
         ..named(&after.limit)
     }
@@ -195,6 +213,7 @@ fn named(limit: &Limit) -> LimitView {
         would_drop: 0.0,
         ratio: 0.0,
         buckets: 0,
+        untracked: 0,
         tokens: None,
         top: Vec::new(),
         totals: Totals::default(),

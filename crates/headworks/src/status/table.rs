@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
-use super::model::{LimitView, NodeStatus};
+use super::model::{HeldView, LimitView, NodeStatus, Top};
 use crate::legible;
 
+/// Limits shown, of those for which others are held back.
+const CAUSES: usize = 10;
 /// Bucket values shown for one limit.
 const TOP: usize = 3;
 /// Characters shown of a value; values come from outside and may be anything.
@@ -37,6 +39,9 @@ fn write_head(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
     if status.shadow_all {
         writeln!(text, "shadow-all is on: every limit counts what it would drop, nothing is dropped")?;
     }
+    if let Some(held) = &status.limits_held {
+        write_held(text, held)?;
+    }
     if let Some(store) = &status.store {
         let state =
             if store.up { "answers" } else { "is away, and exact limits answer by their on_store_failure" };
@@ -50,6 +55,22 @@ fn write_head(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
         if is_so {
             writeln!(text, "warning: {warning}")?;
         }
+    }
+    Ok(())
+}
+
+fn write_held(text: &mut String, held: &HeldView) -> std::fmt::Result {
+    writeln!(
+        text,
+        "limits {:.12} are held back for {} s, until `headworks limits apply` confirms them:",
+        safe(&held.digest),
+        held.age_ms / 1000
+    )?;
+    for cause in held.causes.iter().take(CAUSES) {
+        writeln!(text, "  {}", legible::cut(&cause.said, LONGEST_VALUE))?;
+    }
+    if held.causes.len() > CAUSES {
+        writeln!(text, "  and {} limits more", held.causes.len() - CAUSES)?;
     }
     Ok(())
 }
@@ -116,6 +137,19 @@ fn write_limits(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
     Ok(())
 }
 
+/// Where it counts, and what.
+fn spelled_bucket(top: &Top) -> String {
+    let place =
+        safe(&top.scope.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>().join("/"));
+    let values = top.values.as_ref().map(|values| safe(&values.join(", ")));
+    match values.as_deref() {
+        _ if top.scope.is_empty() => values.unwrap_or_else(|| "(all others)".to_owned()),
+        Some("") => format!("in {place}"),
+        Some(values) => format!("in {place}: {values}"),
+        None => format!("in {place}: (all others)"),
+    }
+}
+
 fn write_limit(text: &mut String, limit: &LimitView) -> std::fmt::Result {
     let rate = spelled(limit);
     let rates = [limit.offered, limit.admitted, limit.dropped, limit.would_drop]
@@ -129,10 +163,11 @@ fn write_limit(text: &mut String, limit: &LimitView) -> std::fmt::Result {
         limit.buckets
     )?;
     for top in
-        limit.top.iter().take(TOP).filter(|top| top.values.as_ref().is_none_or(|values| !values.is_empty()))
+        limit.top.iter().take(TOP).filter(|top| {
+            !top.scope.is_empty() || top.values.as_ref().is_none_or(|values| !values.is_empty())
+        })
     {
-        let values =
-            top.values.as_ref().map_or_else(|| "(all others)".to_owned(), |values| safe(&values.join(", ")));
+        let values = spelled_bucket(top);
         writeln!(text, "  {values:<45}{:>15} {:>40.3}", format!("{:.1}/s", top.offered), top.ratio)?;
     }
     Ok(())
@@ -174,6 +209,7 @@ mod tests {
             would_drop: 0.0,
             ratio: 1.0 / 3.0,
             buckets: 1,
+            untracked: 0,
             tokens: None,
             top: Vec::new(),
             totals: Totals::default(),
@@ -230,7 +266,13 @@ mod tests {
 
     #[test]
     fn columns_stand_below_their_heads() {
-        let top = Top { values: Some(vec!["a".to_owned()]), offered: 1.0, ratio: 0.5, tokens: None };
+        let top = Top {
+            scope: Vec::new(),
+            values: Some(vec!["a".to_owned()]),
+            offered: 1.0,
+            ratio: 0.5,
+            tokens: None,
+        };
         let text = rendered(LimitView { top: vec![top], ..checkout() });
         let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
         let end = |line: usize, of: &str| lines[line].find(of).unwrap() + of.len();
@@ -241,7 +283,7 @@ mod tests {
     #[test]
     fn values_from_outside_cannot_move_the_cursor() {
         let values = Some(vec!["a\u{1b}]0;t\u{7}\n".to_owned()]);
-        let top = Top { values, offered: 1.0, ratio: 0.5, tokens: None };
+        let top = Top { scope: Vec::new(), values, offered: 1.0, ratio: 0.5, tokens: None };
         let text = rendered(LimitView { top: vec![top], ..checkout() });
         assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'));
         assert!(text.contains("checkout") && text.contains("600.0/s") && text.contains("0.333"), "{text}");

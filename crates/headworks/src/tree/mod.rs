@@ -7,11 +7,13 @@ mod connection;
 mod downlink;
 mod driver;
 mod gate;
+mod held;
 mod pace;
 mod seat;
 mod visitor;
 
 pub(crate) use downlink::{TreePort, serve};
 pub(crate) use driver::{Handle, start};
+pub(crate) use held::{Applied, HoldBack};
 pub(crate) use seat::{Change, FleetSeat, Seat, ZoneSeat};
 pub(crate) use visitor::TreeCounters;

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use headworks_agent::uplink::{Event, Outbox};
 use headworks_core::fleet::Fleet;
 use headworks_core::ladder::PlanState;
-use headworks_core::limits::LimitSet;
+use headworks_core::limits::{Digest, LimitSet};
 use headworks_core::node::Node;
 use headworks_core::units::Moment;
 use headworks_core::zone::{Disagreement, Zone};
+use tokio::sync::oneshot;
+
+use super::held::{Applied, Held, HoldBack, Holding};
 
 /// A node in its process, with what is around it there.
 pub(crate) trait Seat: Send + 'static {
@@ -44,8 +47,10 @@ pub(crate) struct Doubts {
 
 /// What reaches a controller besides its children.
 pub(crate) enum Change {
-    /// Other limits.
-    Limits(Arc<LimitSet>),
+    /// Other limits; `confirmed` if their file says that they are meant as they stand.
+    Limits { limits: Arc<LimitSet>, confirmed: bool },
+    /// The limits of this digest are meant, though they were held back.
+    Apply { digest: Digest, applied: oneshot::Sender<Applied> },
     /// The fleet's switch is thrown here, at this many seconds since 1970.
     ShadowAll { on: bool, at: u64 },
 }
@@ -53,13 +58,39 @@ pub(crate) enum Change {
 /// A controller: a fleet, and limits that may change.
 pub(crate) struct FleetSeat {
     pub(crate) fleet: Fleet,
+    holding: Holding,
     told_shadow: bool,
     doubts: Doubts,
 }
 
 impl FleetSeat {
-    pub(crate) fn new(fleet: Fleet) -> Self {
-        Self { fleet, told_shadow: false, doubts: Doubts::default() }
+    pub(crate) fn new(fleet: Fleet, hold_back: HoldBack) -> Self {
+        let holding = Holding { rule: hold_back, ..Holding::default() };
+        Self { fleet, holding, told_shadow: false, doubts: Doubts::default() }
+    }
+
+    /// When limits are held back.
+    pub(crate) fn hold_back(&self) -> HoldBack {
+        self.holding.rule
+    }
+
+    /// The limits that are held back.
+    pub(crate) fn held(&self) -> Option<&Held> {
+        self.holding.held.as_ref()
+    }
+
+    /// How many sets of limits were held back so far.
+    pub(crate) fn times_held(&self) -> u64 {
+        self.holding.times
+    }
+
+    fn apply(&mut self, digest: Digest, now: Moment) -> Applied {
+        if let Some(limits) = self.holding.take(digest) {
+            tracing::info!(%digest, "limits that were held back are confirmed by an admin request");
+            self.install(limits, now);
+            return Applied::Now;
+        }
+        if self.fleet.limits().digest() == digest { Applied::Already } else { Applied::NotHeld }
     }
 
     fn install(&mut self, limits: Arc<LimitSet>, now: Moment) {
@@ -83,7 +114,15 @@ impl Seat for FleetSeat {
 
     fn take(&mut self, change: Change, now: Moment) {
         match change {
-            Change::Limits(limits) => self.install(limits, now),
+            Change::Limits { limits, confirmed } => {
+                if self.holding.judge(&self.fleet, &limits, confirmed, now) {
+                    self.install(limits, now);
+                }
+            }
+            Change::Apply { digest, applied } => {
+                // Whoever asked may have gone; the limits are in force all the same.
+                let _ = applied.send(self.apply(digest, now));
+            }
             Change::ShadowAll { on, at } => self.fleet.throw_switch(on, at),
         }
     }

@@ -69,6 +69,8 @@ fn plan(digest: crate::limits::Digest) -> Plan {
         }],
         private: Vec::new(),
         switch: crate::switch::Switch::default(),
+        untracked: Vec::new(),
+        forgets: true,
     }
 }
 

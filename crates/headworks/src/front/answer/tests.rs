@@ -13,6 +13,7 @@ fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Verdict {
     let limit = Limit {
         name: "checkout".into(),
         matches: Vec::new(),
+        exactly: false,
         per: Vec::new(),
         rate,
         cost: 1,
@@ -25,7 +26,9 @@ fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Verdict {
         surge_guard: SurgeGuard::default(),
         max_rate_per_agent: None,
         enforcement: Enforcement::DropRatio,
+        scope: headworks_core::limits::Scope::Global,
         overrides: Vec::new(),
+        rollout: None,
     };
     let limit = Arc::new(limit).into();
     let standing = Standing::Headroom(headroom);

@@ -69,7 +69,9 @@ fn streams(limits: &LimitSet) -> Vec<Stream> {
     for limit in limits.limits().iter().filter(|limit| limit.per.is_empty() && !limit.rate.is_ban()) {
         let rate = limit.rate.per_second();
         let rate = if rate.is_finite() { rate.min(20_000.0) } else { 1_000.0 };
-        let attributes = limit.matches.iter().filter(|(key, _)| key != "caller").cloned().collect();
+        let matched = limit.matches.iter().filter(|(key, _)| key != "caller");
+        // Every star may stand for nothing.
+        let attributes = matched.map(|(key, value)| (key.clone(), value.as_str().replace('*', ""))).collect();
         streams.push(Stream { attributes, limit: rate, due: 0.0, sent: 0 });
     }
     streams

@@ -1,0 +1,157 @@
+//! Rollouts: a limit that some zones try first.
+
+use std::sync::Arc;
+
+use super::fault::{FaultLog, quoted};
+use super::fields::Field;
+use super::format::{self, MAX_ZONES};
+use super::words::{MODES, choice};
+use super::yaml::Kind;
+use super::{Limit, LimitSet, Mode, values};
+use crate::units::{Rate, Unit};
+
+/// Where a limit holds as it stands, and what holds in the other zones.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rollout {
+    /// The zones that try the limit, sorted.
+    pub zones: Vec<String>,
+    /// Its rate in other zones; `None` takes the limit's own. Of limits that drop by ratio, only for those by the second.
+    pub rate: Option<Rate>,
+    /// Its mode in other zones; `None` takes the limit's own.
+    pub mode: Option<Mode>,
+}
+
+impl Rollout {
+    /// How the headroom that the control plane computes by the limit's own rate is to be multiplied in a zone.
+    pub fn scale(&self, own: Rate, zone: &str) -> f64 {
+        match self.rate {
+            Some(rate) if !self.tries(zone) => rate.per_second() / own.per_second(),
+            _ => 1.0,
+        }
+    }
+
+    fn tries(&self, zone: &str) -> bool {
+        self.zones.iter().any(|tries| tries == zone)
+    }
+}
+
+impl Limit {
+    /// The limit as it holds in a zone; `None` if it holds there as it stands.
+    fn in_zone(&self, zone: &str) -> Option<Limit> {
+        let rollout = self.rollout.as_ref().filter(|rollout| !rollout.tries(zone))?;
+        let (rate, mode) = (rollout.rate.unwrap_or(self.rate), rollout.mode.unwrap_or(self.mode));
+        Some(Limit { rate, mode, rollout: None, ..self.clone() })
+    }
+}
+
+impl LimitSet {
+    /// The limits as they hold in a zone.
+    pub fn in_zone(self: &Arc<Self>, zone: &str) -> Arc<LimitSet> {
+        if self.limits().iter().all(|limit| limit.rollout.is_none()) {
+            return self.clone();
+        }
+        let of_zone = |limit: &Arc<Limit>| limit.in_zone(zone).unwrap_or_else(|| Limit::clone(limit));
+        Arc::new(LimitSet::new(self.limits().iter().map(of_zone).collect()))
+    }
+}
+
+/// The rollout of a limit of this rate, if it has one.
+pub(super) fn rollout(
+    limit: &Field<'_>,
+    rate: Option<Rate>,
+    is_exact: bool,
+    log: &mut FaultLog,
+) -> Option<Rollout> {
+    let field = limit.get("rollout")?;
+    field.map(log, "a mapping like `{zones: [a], elsewhere: off}`")?;
+    field.refuse_other_keys(log, format::ROLLOUT);
+    let zones = zones(&field, log);
+    let (other, mode) = elsewhere(&field, log)?;
+    if let (Some(other), Some(rate), false) = (other, rate, is_exact)
+        && !(is_by_the_second(other) && is_by_the_second(rate))
+    {
+        field.fault(
+            log,
+            "only a limit per second can have another rate elsewhere, also per second and neither 0 nor unlimited: a \
+             budget is one for the fleet; let `mode` differ",
+        );
+    }
+    Some(Rollout { zones, rate: other, mode })
+}
+
+fn is_by_the_second(rate: Rate) -> bool {
+    matches!(rate, Rate::Per { amount: 1.., unit: Unit::Second })
+}
+
+fn zones(rollout: &Field<'_>, log: &mut FaultLog) -> Vec<String> {
+    let Some(field) = rollout.need(log, "zones", "say which zones try the limit, like `zones: [a]`") else {
+        return Vec::new();
+    };
+    let items = field.list(log, "a list of zones like `[a]`");
+    if matches!(&field.node.kind, Kind::List(items) if items.is_empty()) {
+        field.fault(log, "is empty: say which zones try the limit, like `[a]`");
+    }
+    if items.len() > MAX_ZONES {
+        field.fault(log, format!("names more than {MAX_ZONES} zones: let the limit hold everywhere"));
+    }
+    let mut zones = Vec::new();
+    for (at, node) in items.iter().take(MAX_ZONES).enumerate() {
+        let item = field.item(at, node);
+        let Some(zone) = item.read(log, "text", values::name) else { continue };
+        if zones.iter().any(|known| known == zone) {
+            item.fault(log, format!("{} is in `zones` twice: remove one", quoted(zone)));
+        }
+        zones.push(zone.to_owned());
+    }
+    zones.sort();
+    zones
+}
+
+/// Rate and mode in other zones. Nobody should have to guess them: what was in force before is nowhere in the file.
+fn elsewhere(rollout: &Field<'_>, log: &mut FaultLog) -> Option<(Option<Rate>, Option<Mode>)> {
+    let field = rollout.need(
+        log,
+        "elsewhere",
+        "say what holds in other zones, like `{rate: 400/second}`, `shadow` or `off`",
+    )?;
+    let mode = |field: &Field<'_>, log: &mut FaultLog| field.read(log, "a word", |text| choice(text, MODES));
+    if !matches!(field.node.kind, Kind::Map(_)) {
+        return Some((None, mode(&field, log)));
+    }
+    field.refuse_other_keys(log, format::ELSEWHERE);
+    let rate = field.get("rate").and_then(|rate| rate.read(log, "a rate like `400/second`", values::rate));
+    let mode = field.get("mode").and_then(|field| mode(&field, log));
+    if matches!(&field.node.kind, Kind::Map(entries) if entries.is_empty()) {
+        field.fault(log, "is empty: say what differs in other zones, or remove `rollout`");
+    }
+    Some((rate, mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::parse;
+
+    #[test]
+    fn a_zone_that_tries_it_has_the_limit_and_the_others_what_the_file_says() {
+        let text = "limits: [{name: t, per: [k], rate: 300/second, rollout: {zones: [b, a], elsewhere: {rate: 400/second, mode: shadow}},
+            overrides: [{match: {k: x}, rate: 5/second}]}]";
+        let set = Arc::new(parse(text).unwrap());
+        let told = |zone: &str| {
+            let set = set.in_zone(zone);
+            let limit = &set.limits()[0];
+            (limit.rate.to_string(), limit.mode, limit.overrides.len())
+        };
+        assert_eq!(told("a"), ("300/second".into(), Mode::Enforce, 1));
+        assert_eq!(told("c"), ("400/second".into(), Mode::Shadow, 1));
+        let limit = &set.limits()[0];
+        let scale = |zone| limit.rollout.as_ref().unwrap().scale(limit.rate, zone);
+        assert!((scale("c") - 4.0 / 3.0).abs() < 1e-9 && scale("b") == 1.0);
+    }
+
+    #[test]
+    fn without_rollouts_there_is_one_set_for_all_zones() {
+        let set = Arc::new(parse("limits: [{name: t, rate: 1/day}]").unwrap());
+        assert!(Arc::ptr_eq(&set, &set.in_zone("a")));
+    }
+}
