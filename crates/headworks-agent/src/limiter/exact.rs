@@ -94,12 +94,12 @@ pub(super) fn all<'a>(rules: &'a Rules, request: &'a Request<'a>) -> impl Iterat
     rules.exact_for(request.attributes).filter_map(move |(place, exact)| Met::of(exact, place, request))
 }
 
-/// The limit that a request meets, if it meets one and no other.
+/// The limit that a request meets, if it meets one and no other, and there are but few.
 #[inline]
 fn only<'a>(rules: &'a Rules, request: &Request<'a>) -> Option<Met<'a>> {
     let mut only = None;
-    // A loop, since the closures of iterators are not inlined here.
-    for (place, exact) in rules.exact_for(request.attributes) {
+    // A loop, since the closures of iterators are not inlined here; and no index, which takes as long as a walk over few.
+    for (exact, place) in rules.few_exact()?.iter().zip(rules.stages().len()..) {
         if let Some(met) = Met::of(exact, place, request) {
             if only.is_some() {
                 return None;

@@ -49,6 +49,12 @@ impl Rules {
         self.exact_index.candidates(attributes).map(move |place| (stages + place, &self.exact[place]))
     }
 
+    /// All exact limits, if they are so few that each may concern any request.
+    #[inline]
+    pub(super) fn few_exact(&self) -> Option<&[ExactLimit]> {
+        self.exact_index.is_a_walk().then_some(&*self.exact)
+    }
+
     /// The limit at a place, counted through stages and then exact limits.
     pub(super) fn limit(&self, place: usize) -> &Arc<Limit> {
         match self.stages.get(place) {

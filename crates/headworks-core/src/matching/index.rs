@@ -104,6 +104,12 @@ impl Index {
         Candidates { lists, last: None }
     }
 
+    /// Whether every limit is a candidate for every request, so that a walk over the list of them finds the same.
+    #[inline]
+    pub fn is_a_walk(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     fn look_up<'i>(&'i self, attributes: Attributes<'_>, lists: &mut Lists<'i>) {
         for (key, value) in attributes.iter() {
             let Some(of_key) = self.keys.get(key) else { continue };
