@@ -6,6 +6,7 @@ use super::super::super::Fault;
 use super::super::super::fault::{FaultLog, quoted};
 use super::super::super::fields::Field;
 use super::super::super::values;
+use super::super::super::words::UNITS;
 use super::super::super::yaml::{Kind, Node};
 use crate::units::{Rate, Unit};
 
@@ -27,14 +28,6 @@ const KEYS: [&str; 16] = [
     "value_to_metric",
     "share_threshold",
     "metadata",
-];
-const UNITS: [(&str, Unit); 6] = [
-    ("second", Unit::Second),
-    ("minute", Unit::Minute),
-    ("hour", Unit::Hour),
-    ("day", Unit::Day),
-    ("month", Unit::Month),
-    ("year", Unit::Year),
 ];
 const TRUTHS: [(&str, bool); 6] =
     [("true", true), ("false", false), ("yes", true), ("no", false), ("on", true), ("off", false)];
