@@ -50,7 +50,7 @@ const COUNTERS: [(&str, &str); 18] = [
 ];
 
 /// What is so at the moment.
-const GAUGES: [(&str, &str); 19] = [
+const GAUGES: [(&str, &str); 20] = [
     ("headworks_drop_ratio", "Part of the offered that is dropped, or would be in shadow, from 0 to 1"),
     ("headworks_limit_rate", "Cost units a second that the limit lets pass; +Inf when unlimited"),
     (
@@ -63,6 +63,7 @@ const GAUGES: [(&str, &str); 19] = [
     ("headworks_plan_state", "1 for what the plan in hand is worth: none, fresh, alone or open"),
     ("headworks_children", "Children attached, by tier"),
     ("headworks_agents", "Agents at or below the children"),
+    ("headworks_limits_info", "1, with the digest of the limits in force as a label"),
     ("headworks_limits_generation", "How many sets of limits the controller has had"),
     ("headworks_limits_held", "1 while the controller holds limits back until they are confirmed"),
     ("headworks_twin_children", "Live children that have their id in common with another one"),
@@ -111,6 +112,9 @@ fn record_node(status: &NodeStatus) {
         gauge!("headworks_plan_age_seconds").set(age as f64 / 1000.0);
     }
     gauge!("headworks_limits_generation").set(status.limits_generation as f64);
+    if let Some(digest) = &status.limits_digest {
+        gauge!("headworks_limits_info", "digest" => digest.clone()).set(1.0);
+    }
     counter!("headworks_refused_entries_total").absolute(status.refused_entries);
     gauge!("headworks_shadow_all").set(f64::from(u8::from(status.shadow_all)));
     counter!("headworks_admin_refused_total").absolute(status.admin_refused);
