@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use super::key::{self, Key};
 use super::shard::{Shard, Slot};
-use super::{Ask, Effect, Outcomes, Remaining, Settled, Values};
+use super::{Ask, Effect, Outcome, Outcomes, Remaining, Settled, Values};
 
 /// Parts of a limit's buckets, a power of two: so many that threads rarely meet, and a sweep of one part of a million buckets is short.
 const SHARDS: usize = 64;
@@ -93,11 +93,16 @@ fn settle_found(
 /// Settles a request: works out what each limit says, and charges it to all of them or to none.
 pub(crate) fn settle(asks: &[Ask<'_>], now: Moment) -> (Settled, Outcomes) {
     let mut held = lock_all(asks);
-    let outcomes: Outcomes =
-        held.iter_mut().map(|held| held.with(now, |slot, ask| slot.outcome(ask, now))).collect();
+    // In the order of ranks too: to look may take the lock of a shared bucket.
+    let mut looked: SmallVec<[(usize, Outcome); 4]> = held
+        .iter_mut()
+        .map(|held| (held.place, held.with(now, |slot, ask| slot.outcome(ask, now))))
+        .collect();
+    looked.sort_unstable_by_key(|(place, _)| *place);
+    let outcomes: Outcomes = looked.into_iter().map(|(_, outcome)| outcome).collect();
     let settled = Settled::of(asks, &outcomes);
-    for (place, (held, outcome)) in held.iter_mut().zip(&outcomes).enumerate() {
-        let effect = settled.for_place(place, held.ask, outcome);
+    for held in &mut held {
+        let effect = settled.for_place(held.place, held.ask, &outcomes[held.place]);
         if effect == Effect::Charge {
             held.with(now, |slot, ask| slot.charge(ask, now));
         }
@@ -106,18 +111,17 @@ pub(crate) fn settle(asks: &[Ask<'_>], now: Moment) -> (Settled, Outcomes) {
     (settled, outcomes)
 }
 
-/// The locks of all parts that the asks need, taken in the order of ranks, in the order of the asks.
+/// The locks of all parts that the asks need, taken and listed in the order of ranks.
 fn lock_all<'a>(asks: &'a [Ask<'a>]) -> SmallVec<[Held<'a>; 4]> {
     let mut order: SmallVec<[usize; 8]> = (0..asks.len()).collect();
     order.sort_unstable_by_key(|place| asks[*place].limit.buckets.rank);
-    let mut held: SmallVec<[(usize, Held<'_>); 4]> =
-        order.into_iter().map(|place| (place, Held::lock(&asks[place]))).collect();
-    held.sort_unstable_by_key(|(place, _)| *place);
-    held.into_iter().map(|(_, held)| held).collect()
+    order.into_iter().map(|place| Held::lock(place, &asks[place])).collect()
 }
 
 /// The lock that an ask needs.
 struct Held<'a> {
+    /// The place of the ask.
+    place: usize,
     ask: &'a Ask<'a>,
     values: Values<'a>,
     hash: u64,
@@ -127,10 +131,10 @@ struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    fn lock(ask: &'a Ask<'a>) -> Self {
+    fn lock(place: usize, ask: &'a Ask<'a>) -> Self {
         let values = ask.values();
         let hash = if ask.lacks_value { 0 } else { key::hash(&values) };
-        Self { ask, values, hash, shard: ask.limit.buckets.part(hash), shared: None }
+        Self { place, ask, values, hash, shard: ask.limit.buckets.part(hash), shared: None }
     }
 
     /// The bucket of the ask, made on first sight.

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -208,4 +209,29 @@ limits:
     });
     assert_eq!(ran.iter().sum::<usize>(), 7000);
     assert_eq!(limits[1].counts().charged(), 7000);
+}
+
+#[test]
+fn requests_that_share_buckets_do_not_wait_for_each_other_whatever_the_order_of_their_limits() {
+    // No values have a place of their own but the first.
+    let text = "limits: [
+        {name: a, per: [key], rate: 1000000/second, enforcement: exact, max_buckets: 1},
+        {name: b, per: [key], rate: 1000000/second, enforcement: exact, max_buckets: 1}]";
+    let limits = limits(text);
+    assert!(passes(&limits, "first", ms(0)));
+    // A reload that changes `order` while requests are decided by the older snapshot.
+    let (done, both) = mpsc::channel();
+    for turned in [false, true] {
+        let (mut limits, done) = (limits.clone(), done.clone());
+        if turned {
+            limits.reverse();
+        }
+        thread::spawn(move || {
+            (0..200_000).for_each(|key| drop(passes(&limits, &key.to_string(), ms(0))));
+            done.send(())
+        });
+    }
+    for _ in 0..2 {
+        both.recv_timeout(Duration::from_secs(60)).expect("the threads wait for each other");
+    }
 }
