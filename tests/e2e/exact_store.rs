@@ -227,6 +227,8 @@ fn a_request_that_one_limit_refuses_is_charged_to_none() {
     assert_eq!(left("tenant=b"), ("tenant".to_owned(), 1), "nor did the route's");
     assert_eq!(left("none=x"), ("all".to_owned(), 95));
     assert_eq!(passed(&node, "key=k&tenant=evil", 3), 0);
+    let (_, ban) = allow(&node, "key=k&tenant=evil");
+    assert_eq!((ban["remaining"].as_u64(), ban["limit"].as_u64()), (Some(0), Some(0)), "{ban}");
     assert_eq!(left("none=x"), ("all".to_owned(), 95));
     let scrape = node.scrape();
     assert_eq!(scrape.of_limit("headworks_would_drop_total", "watched"), 3.0, "{}", scrape.0);

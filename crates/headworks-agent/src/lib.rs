@@ -22,6 +22,7 @@ mod agent;
 mod clock;
 mod exact;
 mod limiter;
+mod places;
 mod records;
 mod state;
 #[cfg(feature = "redis")]

@@ -17,7 +17,7 @@ use super::memory::Buckets;
 /// A limit, with its overrides made ready to be looked up.
 #[derive(Clone, Debug)]
 pub(crate) struct ExactLimit {
-    pub(crate) limit: Arc<Limit>,
+    pub(super) limit: Arc<Limit>,
     pub(crate) rules: Arc<Overrides>,
     pub(super) buckets: Arc<Buckets>,
 }
@@ -31,11 +31,10 @@ impl ExactLimit {
         if let Some(same) = before.filter(|before| before.limit == *limit) {
             return same.clone();
         }
-        Self {
-            limit: limit.clone(),
-            rules: Arc::new(Overrides::of(limit, GENERATIONS.fetch_add(1, Relaxed))),
-            buckets: before.map_or_else(|| Arc::new(Buckets::new(limit)), |before| before.buckets.clone()),
-        }
+        let rules = Arc::new(Overrides::of(limit, GENERATIONS.fetch_add(1, Relaxed)));
+        let buckets = before.map(|before| before.buckets.clone());
+        let buckets = buckets.unwrap_or_else(|| Arc::new(Buckets::new(limit, rules.own())));
+        Self { limit: limit.clone(), rules, buckets }
     }
 
     /// The limit.

@@ -8,10 +8,10 @@
 //! values share one bucket, until sweeping finds buckets that are as good as new.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headworks_core::bucket::Counts;
-use headworks_core::exact::{Overrides, Ruling};
+use headworks_core::exact::Ruling;
 use headworks_core::limits::Limit;
 use headworks_core::units::{Moment, Rate};
 use smallvec::SmallVec;
@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 use super::key::{self, Key};
 use super::shard::{Shard, Slot};
 use super::{Ask, Effect, Outcome, Outcomes, Remaining, Settled, Values};
+use crate::places::takes_another;
 
 /// Parts of a limit's buckets, a power of two: so many that threads rarely meet, and a sweep of one part of a million buckets is short.
 const SHARDS: usize = 64;
@@ -94,10 +95,8 @@ fn settle_found(
 pub(crate) fn settle(asks: &[Ask<'_>], now: Moment) -> (Settled, Outcomes) {
     let mut held = lock_all(asks);
     // In the order of ranks too: to look may take the lock of a shared bucket.
-    let mut looked: SmallVec<[(usize, Outcome); 4]> = held
-        .iter_mut()
-        .map(|held| (held.place, held.with(now, |slot, ask| slot.outcome(ask, now))))
-        .collect();
+    let mut looked: SmallVec<[(usize, Outcome); 4]> =
+        held.iter_mut().map(|held| (held.place, held.look(now))).collect();
     looked.sort_unstable_by_key(|(place, _)| *place);
     let outcomes: Outcomes = looked.into_iter().map(|(_, outcome)| outcome).collect();
     let settled = Settled::of(asks, &outcomes);
@@ -137,12 +136,15 @@ impl<'a> Held<'a> {
         Self { place, ask, values, hash, shard: ask.limit.buckets.part(hash), shared: None }
     }
 
+    fn look(&mut self, now: Moment) -> Outcome {
+        if self.ask.lacks_value {
+            return Outcome::of_nothing(self.ask.limit.rules.own());
+        }
+        self.with(now, |slot, ask| slot.outcome(ask, now))
+    }
+
     /// The bucket of the ask, made on first sight.
     fn with<R>(&mut self, now: Moment, use_it: impl FnOnce(&mut Slot, &Ask<'_>) -> R) -> R {
-        if self.ask.lacks_value {
-            // No bucket counts it, and a ban says what becomes of it.
-            return use_it(&mut Slot::banned(), self.ask);
-        }
         if let Some(shared) = &mut self.shared {
             return use_it(shared, self.ask);
         }
@@ -159,7 +161,7 @@ impl<'a> Held<'a> {
         let (ruling, named) = limit.rules.rule_for(&self.values);
         let mut shared = lock(&buckets.shared);
         shared.follow_own(limit, now);
-        if buckets.takes_another(&limit.limit, named) {
+        if takes_another(&buckets.tracked, &limit.limit, named) {
             let mut slot = shared.fork(ruling, now);
             let used = use_it(&mut slot, self.ask);
             self.shard.open(self.hash, &self.values, slot);
@@ -172,12 +174,13 @@ impl<'a> Held<'a> {
 }
 
 impl Buckets {
-    pub(super) fn new(limit: &Limit) -> Self {
+    /// None yet, of a limit of this rule of its own.
+    pub(super) fn new(limit: &Limit, own: &Arc<Ruling>) -> Self {
         let parts = if limit.per.is_empty() { 1 } else { SHARDS };
         Self {
             rank: RANKS.fetch_add(1, Relaxed),
             parts: (0..parts).map(|_| Part::default()).collect(),
-            shared: Mutex::new(Slot::new(Overrides::of(limit, 0).own().clone())),
+            shared: Mutex::new(Slot::new(own.clone())),
             tracked: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
         }
@@ -188,12 +191,6 @@ impl Buckets {
     #[inline]
     fn part(&self, hash: u64) -> MutexGuard<'_, Shard> {
         lock(&self.parts[(hash >> 32) as usize & (self.parts.len() - 1)].0)
-    }
-
-    /// Whether there is a place for one more; one that an override names always has one, and the file bounds them.
-    fn takes_another(&self, limit: &Limit, named: bool) -> bool {
-        let room = if named { usize::MAX } else { usize::try_from(limit.max_buckets).unwrap_or(usize::MAX) };
-        self.tracked.fetch_update(Relaxed, Relaxed, |tracked| (tracked < room).then_some(tracked + 1)).is_ok()
     }
 
     #[cfg(feature = "redis")]
@@ -213,6 +210,9 @@ impl Buckets {
 
     /// One part at a time: a request may have to wait for its end.
     pub(super) fn sweep(&self, now: Moment) {
+        if self.tracked() == 0 {
+            return;
+        }
         let next = self.next.fetch_add(1, Relaxed) % self.parts.len();
         let swept = lock(&self.parts[next].0).sweep(now);
         self.tracked.fetch_sub(swept, Relaxed);

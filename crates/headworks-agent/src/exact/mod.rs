@@ -63,6 +63,15 @@ pub(crate) struct Outcome {
     pub(crate) told: Remaining,
 }
 
+impl Outcome {
+    /// Of a request that lacks a value, by the limit's own rule: no bucket counts it, no override concerns it, no wait helps.
+    pub(crate) fn of_nothing(own: &Ruling) -> Self {
+        let told =
+            Remaining { rate: own.rate, limit: own.rule.most(), remaining: Some(0), retry_after: None };
+        Self { passes: false, counted: true, told }
+    }
+}
+
 /// What all of them say, as many as there were asks.
 pub(crate) type Outcomes = SmallVec<[Outcome; 4]>;
 

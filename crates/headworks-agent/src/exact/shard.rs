@@ -1,13 +1,11 @@
 //! A part of a limit's buckets under one lock, and what was counted there.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use headworks_core::bucket::Counts;
-use headworks_core::exact::{Look, Rule, Ruling, State};
-use headworks_core::limits::Mode;
-use headworks_core::units::{Moment, Rate, Unit};
+use headworks_core::exact::{Look, Ruling, State};
+use headworks_core::units::Moment;
 
 use super::key::Key;
 use super::limit::ExactLimit;
@@ -20,20 +18,9 @@ pub(super) struct Slot {
     state: State,
 }
 
-/// What refuses everything.
-static BAN: LazyLock<Arc<Ruling>> = LazyLock::new(|| {
-    let rate = Rate::Per { amount: 0, unit: Unit::Second };
-    Arc::new(Ruling { rule: Rule::Ban, rate, mode: Mode::Enforce, generation: u64::MAX })
-});
-
 impl Slot {
     pub(super) fn new(ruling: Arc<Ruling>) -> Self {
         Self { ruling, state: State::New }
-    }
-
-    /// For requests that no bucket counts.
-    pub(super) fn banned() -> Self {
-        Self::new(BAN.clone())
     }
 
     /// Puts newer rules in force. A request that is decided by older ones goes by the newer too.
@@ -139,11 +126,7 @@ impl Shard {
 
     /// Makes the bucket of these values, which is not there.
     pub(super) fn open(&mut self, hash: u64, values: &[&str], slot: Slot) {
-        let made = Bucket { hash, key: Key::of(values), slot };
-        let is_it = |bucket: &Bucket| bucket.key.is(values);
-        if let Entry::Vacant(vacant) = self.buckets.entry(hash, is_it, |bucket| bucket.hash) {
-            vacant.insert(made);
-        }
+        self.buckets.insert_unique(hash, Bucket { hash, key: Key::of(values), slot }, |bucket| bucket.hash);
     }
 
     pub(super) fn count(&mut self, effect: Effect, cost: u64) {

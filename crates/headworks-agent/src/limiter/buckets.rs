@@ -11,6 +11,7 @@ use headworks_core::units::Headroom;
 use papaya::Guard as _;
 
 use super::record::{Record, Ruling};
+use crate::places::takes_another;
 
 /// Records that came to be, for the uplink to take up.
 #[derive(Debug, Default)]
@@ -88,7 +89,7 @@ impl Buckets {
             return Some(use_it(record));
         }
         let ruling = rule()?;
-        if !self.takes_another(limit, ruling.named) {
+        if !takes_another(&self.tracked, limit, ruling.named) {
             return Some(self.with_rest(&limit.name, opened, use_it));
         }
         let owned = Owned(values.iter().map(|value| Box::from(*value)).collect());
@@ -107,12 +108,6 @@ impl Buckets {
                 Some(use_it(raced.current))
             }
         }
-    }
-
-    /// Whether there is a place for one more; one that an override names always has one, and the file bounds them.
-    fn takes_another(&self, limit: &Limit, named: bool) -> bool {
-        let room = if named { usize::MAX } else { usize::try_from(limit.max_buckets).unwrap_or(usize::MAX) };
-        self.tracked.fetch_update(Relaxed, Relaxed, |tracked| (tracked < room).then_some(tracked + 1)).is_ok()
     }
 
     /// The one bucket of a limit without `per`.

@@ -104,17 +104,13 @@ impl Store {
 
     /// An ask, with what can be said without the store.
     fn place(&self, ask: &Ask<'_>, now: Moment) -> Place {
+        if ask.lacks_value {
+            let ruling = ask.limit.rules.own().clone();
+            return Place { name: Vec::new(), known: Some(Outcome::of_nothing(&ruling)), ruling, gate: None };
+        }
         let values = ask.values();
         let ruling = ask.limit.rules.rule_for(&values).0.clone();
-        if ask.lacks_value {
-            return Place {
-                name: Vec::new(),
-                known: Some(refused(&ruling, Some(0), None)),
-                ruling,
-                gate: None,
-            };
-        }
-        let name = names::of_bucket(&self.prefix, &ask.limit.limit, &values);
+        let name = names::of_bucket(&self.prefix, ask.limit.limit(), &values);
         let known = known_by_rule(ask, &ruling);
         let (known, gate) = match known {
             Some(known) => (Some(known), None),
@@ -190,7 +186,7 @@ fn outcomes(asks: &[Ask<'_>], places: &[Place]) -> Outcomes {
 }
 
 fn unknown(ask: &Ask<'_>, place: &Place, was_asked: bool) -> Outcome {
-    let open = ask.limit.limit.exact().unwrap_or_default().on_store_failure == StoreFailure::Open;
+    let open = ask.limit.limit().exact().unwrap_or_default().on_store_failure == StoreFailure::Open;
     let passes = open || !was_asked;
     let wait = (!passes).then_some(AWAY);
     Outcome { passes, counted: false, told: remaining(&place.ruling, None, wait) }
@@ -198,12 +194,11 @@ fn unknown(ask: &Ask<'_>, place: &Place, was_asked: bool) -> Outcome {
 
 /// What the rule alone says: of limits that count nothing, and of costs that never pass.
 fn known_by_rule(ask: &Ask<'_>, ruling: &Ruling) -> Option<Outcome> {
-    if ruling.rule.most().is_some_and(|most| ask.cost > most) {
-        return Some(refused(ruling, None, None));
+    if ruling.rule.numbers().is_none() {
+        let look = ruling.rule.look(&State::New, ask.cost, Moment::default());
+        return Some(Outcome { passes: look.passes, counted: true, told: Remaining::of(&look, ruling, 0) });
     }
-    let counts = ruling.rule.numbers().is_some();
-    let look = ruling.rule.look(&State::New, ask.cost, Moment::default());
-    (!counts).then(|| Outcome { passes: look.passes, counted: true, told: Remaining::of(&look, ruling, 0) })
+    ruling.rule.most().is_some_and(|most| ask.cost > most).then(|| refused(ruling, None, None))
 }
 
 fn refused(ruling: &Ruling, left: Option<u64>, wait: Option<Duration>) -> Outcome {

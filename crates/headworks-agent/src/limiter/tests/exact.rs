@@ -169,3 +169,13 @@ fn a_new_mode_of_an_override_holds_at_once_and_what_was_used_stays_used() {
     limiter.install(&limits(&of("enforce")));
     assert_eq!(ten_of(&limiter, "a").0, 0);
 }
+
+#[test]
+fn a_request_that_lacks_a_value_is_told_the_limit_and_that_no_wait_helps() {
+    let limiter = limiter(
+        "limits: [{name: t, per: [key, route], rate: 100/minute, missing: drop, enforcement: exact}]",
+    );
+    let (allowed, told) = told(&limiter, None);
+    assert!(!allowed);
+    assert_eq!((told.limit, told.remaining, told.retry_after), (Some(100), Some(0), None));
+}
