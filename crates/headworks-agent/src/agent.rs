@@ -191,7 +191,10 @@ impl Agent {
                 Some(event) = inbox.recv() => self.take(event),
                 () = spent.spent() => {}
                 () = changed(&mut own) => self.take_own(),
-                _ = beat.tick() => spent.rest(),
+                _ = beat.tick() => {
+                    spent.rest();
+                    spent.sweep();
+                }
             }
             self.beat();
             self.keep();
@@ -275,7 +278,6 @@ impl Agent {
     fn beat(&mut self) {
         let now = self.clock.now();
         self.read_counts();
-        self.limiter.sweep();
         if let Some(outbox) = &self.outbox
             && outbox.has_room()
             && let Some(report) = self.state.report(now)

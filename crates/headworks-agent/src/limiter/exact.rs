@@ -85,7 +85,7 @@ pub(super) fn decide(rules: &Rules, request: Request<'_>, now: impl FnOnce() -> 
     }
 }
 
-/// The limits that a request meets, in pipeline order.
+/// Few requests meet more than two.
 pub(super) type MetAll<'a> = SmallVec<[Met<'a>; 4]>;
 
 /// The limits that a request meets, in pipeline order.

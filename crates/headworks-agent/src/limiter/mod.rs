@@ -81,7 +81,7 @@ pub struct Verdict {
 /// The limit that a verdict rests on.
 #[derive(Clone, Debug)]
 pub struct Decisive {
-    /// The limit, as it holds for the bucket that the request met.
+    /// The limit; of one that drops by ratio, as it holds for the bucket that the request met.
     pub limit: LimitRef,
     /// How its bucket stands that the request met.
     pub standing: Standing,
@@ -217,12 +217,25 @@ impl Limiter {
         let mut paid = Paid::default();
         let by_ratio = self.check_ratios(&rules, request, &mut paid);
         let exact = if by_ratio.0 { exact::decide(&rules, request, || self.inner.wall.now()) } else { None };
+        self.conclude(rules, request, &paid, by_ratio, exact)
+    }
+
+    /// The verdict, by what the limits of both kinds say; of exact ones nothing, if the request meets none.
+    #[inline]
+    fn conclude(
+        &self,
+        rules: Guard<Arc<Rules>>,
+        request: Request<'_>,
+        paid: &Paid,
+        by_ratio: ByRatio,
+        exact: Option<Decided>,
+    ) -> Verdict {
         match exact {
             // What is counted one by one says more of the next request than a ratio does.
             None | Some(Decided::By(true, None)) => Verdict::by_ratio(rules, by_ratio),
             Some(decided) => {
                 if !decided.allows() {
-                    self.refund(&rules, &paid, request.attributes, request.asked);
+                    self.refund(&rules, paid, request);
                 }
                 decided.verdict(rules)
             }
@@ -235,7 +248,7 @@ impl Limiter {
         for (place, stage) in rules.stages_for(request.attributes) {
             let Some(judged) = self.judge(stage, request) else { continue };
             if judged.over && judged.enforced {
-                self.refund(rules, paid, request.attributes, request.asked);
+                self.refund(rules, paid, request);
                 return (false, Some((place, judged)));
             }
             if stage.is_budget {
@@ -276,19 +289,20 @@ impl Limiter {
 
     /// A request was dropped: the budgets that it passed before are told that they need not pay for it.
     #[cold]
-    fn refund(&self, rules: &Rules, paid: &Paid, attributes: Attributes<'_>, asked: Option<u32>) {
+    fn refund(&self, rules: &Rules, paid: &Paid, request: Request<'_>) {
         let mut passed = paid.each().peekable();
-        let budgets = rules.stages_for(attributes).map(|(_, stage)| stage).filter(|stage| stage.is_budget);
+        let budgets =
+            rules.stages_for(request.attributes).map(|(_, stage)| stage).filter(|stage| stage.is_budget);
         for stage in budgets {
             // Those behind the one that dropped it have not met it.
             if passed.peek().is_none() {
                 return;
             }
-            match stage.limit.encounter(attributes) {
+            match stage.limit.encounter(request.attributes) {
                 Encounter::Unconcerned => {}
                 Encounter::DroppedForMissing => drop(passed.next()),
                 Encounter::Counted(values) => {
-                    let cost = u64::from(asked.unwrap_or(stage.limit.cost));
+                    let cost = request.cost(&stage.limit);
                     stage.with(values.as_slice(), &self.inner.opened, |record, _| {
                         if passed.next() == Some(true) {
                             record.refuse_later(cost);
@@ -316,7 +330,7 @@ impl Limiter {
         self.inner.rules.store(Arc::new(rules));
     }
 
-    /// Forgets idle buckets of exact limits, a part of them each time.
+    /// Sets the clock of exact limits, and forgets their idle buckets, a part of them each time.
     pub(crate) fn sweep(&self) {
         self.inner.wall.follow(&self.inner.clock);
         let now = self.inner.wall.now();

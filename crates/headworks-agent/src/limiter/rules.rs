@@ -23,6 +23,8 @@ pub(super) struct Rules {
     /// Behind all stages: what is dropped is not charged.
     exact: Vec<ExactLimit>,
     exact_index: Index,
+    /// Places, counted through stages and then exact limits: there may be a hundred thousand.
+    by_name: HashMap<Arc<str>, usize>,
 }
 
 static GENERATIONS: AtomicU64 = AtomicU64::new(1);
@@ -70,16 +72,19 @@ impl Rules {
             counted().filter(|limit| limit.exact().is_some()),
             counted().filter(|limit| limit.exact().is_none()),
         );
-        let before = ByName::new(self);
         let generation = GENERATIONS.fetch_add(1, Relaxed);
-        let stage = |limit| Stage::new(limit, limits, before.stage(limit), generation);
+        let stage = |limit| Stage::new(limit, limits, self.stage_of(limit), generation);
         let stages: Vec<Stage> = by_ratio.map(stage).collect();
-        let exact: Vec<ExactLimit> = exact.map(|limit| ExactLimit::new(limit, before.exact(limit))).collect();
+        let exact: Vec<ExactLimit> =
+            exact.map(|limit| ExactLimit::new(limit, self.exact_of(limit))).collect();
         let kept: HashSet<*const Buckets> = stages.iter().map(|stage| Arc::as_ptr(&stage.buckets)).collect();
         for gone in self.stages.iter().filter(|stage| !kept.contains(&Arc::as_ptr(&stage.buckets))) {
             gone.buckets.for_each(super::record::Record::retire);
         }
+        let names = stages.iter().map(|stage| &stage.limit).chain(exact.iter().map(ExactLimit::limit));
+        let by_name = names.enumerate().map(|(place, limit)| (limit.name.clone(), place)).collect();
         Self {
+            by_name,
             stage_index: Index::new(stages.iter().map(|stage| &*stage.limit)),
             stages,
             exact_index: Index::new(exact.iter().map(|exact| &**exact.limit())),
@@ -89,7 +94,19 @@ impl Rules {
 
     /// The buckets of a limit.
     pub(super) fn buckets_of(&self, limit: &str) -> Option<&Buckets> {
-        self.stages.iter().find(|stage| *stage.limit.name == *limit).map(|stage| &*stage.buckets)
+        self.stages.get(*self.by_name.get(limit)?).map(|stage| &*stage.buckets)
+    }
+
+    /// The stage of the same name, if it told its buckets apart by the same keys.
+    fn stage_of(&self, limit: &Limit) -> Option<&Stage> {
+        let stage = self.stages.get(*self.by_name.get(&limit.name)?)?;
+        stage.limit.counts_like(limit).then_some(stage)
+    }
+
+    /// The same of an exact limit.
+    fn exact_of(&self, limit: &Limit) -> Option<&ExactLimit> {
+        let exact = self.exact.get(self.by_name.get(&limit.name)?.checked_sub(self.stages.len())?)?;
+        exact.limit().counts_like(limit).then_some(exact)
     }
 
     /// Opens the buckets of limits without `per`, so that they have their headroom before their first request.
@@ -101,30 +118,6 @@ impl Rules {
 
     pub(super) fn stats(&self) -> Vec<LimitStats> {
         self.stages.iter().map(Stage::stats).chain(self.exact.iter().map(exact_stats)).collect()
-    }
-}
-
-/// The limits of a snapshot by name: there may be a hundred thousand.
-struct ByName<'r> {
-    stages: HashMap<&'r str, &'r Stage>,
-    exact: HashMap<&'r str, &'r ExactLimit>,
-}
-
-impl<'r> ByName<'r> {
-    fn new(rules: &'r Rules) -> Self {
-        Self {
-            stages: rules.stages.iter().map(|stage| (&*stage.limit.name, stage)).collect(),
-            exact: rules.exact.iter().map(|exact| (&*exact.limit().name, exact)).collect(),
-        }
-    }
-
-    /// The limit of the same name, if it told its buckets apart by the same keys.
-    fn stage(&self, limit: &Limit) -> Option<&'r Stage> {
-        self.stages.get(&*limit.name).copied().filter(|stage| stage.limit.counts_like(limit))
-    }
-
-    fn exact(&self, limit: &Limit) -> Option<&'r ExactLimit> {
-        self.exact.get(&*limit.name).copied().filter(|exact| exact.limit().per == limit.per)
     }
 }
 

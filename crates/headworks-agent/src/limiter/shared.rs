@@ -10,7 +10,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::exact::{self, Decided, MetAll};
-use super::{Limiter, Paid, Verdict};
+use super::rules::Rules;
+use super::{Limiter, Paid, Request, Verdict};
 use crate::exact::{Asks, Outcomes, Settled};
 use crate::store::{Store, StoreStats};
 
@@ -45,32 +46,31 @@ impl SharedLimiter {
     /// Decides a request, as [`Limiter::check`] does. Waits for the store, for its deadline at most, if the request meets
     /// an exact limit whose answer is not known here.
     pub async fn check(&self, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
-        let inner = &self.limiter.inner;
-        let rules = inner.rules.load_full();
+        let rules = self.limiter.inner.rules.load_full();
         let request = self.limiter.request(attributes, asked);
         let mut paid = Paid::default();
-        let (allowed, tightest) = if request.only_looks() {
+        let by_ratio = if request.only_looks() {
             (true, None)
         } else {
             self.limiter.check_ratios(&rules, request, &mut paid)
         };
-        let by_ratio = || Verdict::by_ratio(Guard::from_inner(rules.clone()), (allowed, tightest));
-        let met: MetAll<'_> = exact::all(&rules, &request).collect();
-        if !allowed || met.is_empty() {
-            return if request.only_looks() { Verdict::NOTHING_TO_SEE } else { by_ratio() };
+        let exact = if by_ratio.0 { self.decide(&rules, request).await } else { None };
+        if exact.is_none() && request.only_looks() {
+            return Verdict::NOTHING_TO_SEE;
+        }
+        self.limiter.conclude(Guard::from_inner(rules), request, &paid, by_ratio, exact)
+    }
+
+    /// What the exact limits say to a request, unless it meets none.
+    async fn decide(&self, rules: &Rules, request: Request<'_>) -> Option<Decided> {
+        let met: MetAll<'_> = exact::all(rules, &request).collect();
+        if met.is_empty() {
+            return None;
         }
         let asks: Asks<'_> = met.iter().map(|met| met.ask(request)).collect();
-        let (settled, outcomes) = self.store.settle(&asks, || inner.wall.now()).await;
+        let (settled, outcomes) = self.store.settle(&asks, || self.limiter.inner.wall.now()).await;
         count(settled, &asks, &outcomes);
-        let decided = exact::decided(settled, &met, &asks, &outcomes);
-        if !decided.allows() {
-            self.limiter.refund(&rules, &paid, attributes, asked);
-        }
-        match decided {
-            // What is counted one by one says more of the next request than a ratio does.
-            Decided::By(true, None) => by_ratio(),
-            decided => decided.verdict(Guard::from_inner(rules.clone())),
-        }
+        Some(exact::decided(settled, &met, &asks, &outcomes))
     }
 
     /// Keeps connected to the store until `shutdown`. Before that, and whenever the store is away, exact limits answer by

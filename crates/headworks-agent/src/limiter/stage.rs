@@ -18,18 +18,23 @@ pub(super) struct Stage {
     pub(super) is_budget: bool,
     pub(super) buckets: Arc<Buckets>,
     overridden: Option<Arc<Overridden>>,
-    /// Rises with every snapshot, so that a bucket knows whether what it goes by is old.
+    /// Rises with every change of the limit, so that a bucket knows whether what it goes by is old.
     generation: u64,
 }
 
 impl Stage {
     /// A limit that comes into force, in the place of one that told its buckets apart alike.
     pub(super) fn new(limit: &Arc<Limit>, set: &LimitSet, before: Option<&Stage>, generation: u64) -> Self {
+        if let Some(same) = before.filter(|before| before.limit == *limit) {
+            return same.clone();
+        }
         let overridden = set.overridden(&limit.name).cloned();
         let buckets: Arc<Buckets> = before.map(|stage| stage.buckets.clone()).unwrap_or_default();
         let others = overridden.iter().flat_map(|overridden| overridden.others());
         let is_budget = others.chain([limit]).any(|limit| limit.budget().is_some());
-        if let Some(overridden) = &overridden {
+        let turns_off =
+            |overridden: &&Arc<Overridden>| overridden.others().any(|other| other.mode == Mode::Off);
+        if let Some(overridden) = overridden.as_ref().filter(turns_off) {
             buckets.close(|values| overridden.of_values(values).0.mode == Mode::Off);
         }
         Self { limit: limit.clone(), is_budget, buckets, overridden, generation }
