@@ -63,6 +63,31 @@ fn wrong_usage_is_named_and_exits_with_64() {
 }
 
 #[test]
+fn a_switch_that_its_variable_turns_off_was_not_given() {
+    for (variables, said) in [
+        (
+            [("HEADWORKS_STANDALONE", "false"), ("HEADWORKS_HTTP_TLS", "0"), ("HEADWORKS_ADMIN_TLS", "no")],
+            true,
+        ),
+        ([("HEADWORKS_STANDALONE", "1"), ("HEADWORKS_HTTP_TLS", "0"), ("HEADWORKS_ADMIN_TLS", "no")], false),
+    ] {
+        let args = ["agent", "--zone", "a", "--aggregators", "http://127.0.0.1:1"];
+        let args = args.into_iter().chain(["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        let mut agent = Process::start_with("agent", &variables, args);
+        if said {
+            agent.address_of("http");
+        } else {
+            assert_eq!(agent.wait(AT_ONCE).code(), Some(64), "{}", agent.stderr.whole());
+        }
+    }
+    // And without aggregators it is asked for some.
+    let variables = [("HEADWORKS_STANDALONE", "off"), ("HEADWORKS_ZONE", "a")];
+    let mut agent = Process::start_with("agent", &variables, ["agent"]);
+    assert_eq!(agent.wait(AT_ONCE).code(), Some(64));
+    assert!(agent.stderr.whole().contains("--aggregators"), "{}", agent.stderr.whole());
+}
+
+#[test]
 fn load_is_not_sent_to_other_machines_by_accident() {
     fails(&["load", "--key", "K", "--target", "http://192.0.2.1:8100"], 64, &["192.0.2.1", "--allow-remote"]);
 }

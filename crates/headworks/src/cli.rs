@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::BoolishValueParser;
-use clap::{Args, Parser, Subcommand};
+use clap::builder::{BoolishValueParser, Resettable, TypedValueParser};
+use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use headworks_agent::uplink::Stay;
 use headworks_core::link::INTERVAL;
 
@@ -35,6 +35,26 @@ pub(crate) struct Cli {
     pub(crate) log: String,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// The command line that the program was started with.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&with_switches(Self::command()).try_get_matches()?)
+    }
+}
+
+/// A switch that its variable turns off was not given: it needs no other flag, and excludes none.
+fn with_switches(command: clap::Command) -> clap::Command {
+    let read = |arg: Arg| if is_turned_off(&arg) { arg.env(Resettable::Reset) } else { arg };
+    command.mut_args(read).mut_subcommands(with_switches)
+}
+
+fn is_turned_off(arg: &Arg) -> bool {
+    let variable = arg.get_env().filter(|_| matches!(arg.get_action(), ArgAction::SetTrue));
+    let value = variable.and_then(std::env::var_os);
+    let command = clap::Command::default();
+    value.is_some_and(|value| switch().parse_ref(&command, None, &value).is_ok_and(|on| !on))
 }
 
 #[derive(Debug, Subcommand)]
@@ -158,7 +178,7 @@ pub(crate) struct AgentArgs {
     #[command(flatten)]
     pub(crate) stay: StayArgs,
     /// Zone that this agent stands in
-    #[arg(long, env = "HEADWORKS_ZONE", value_parser = name, required_unless_present = "standalone", default_value_if("standalone", "true", "standalone"))]
+    #[arg(long, env = "HEADWORKS_ZONE", value_parser = name, required_unless_present = "standalone")]
     pub(crate) zone: Option<String>,
     /// Region of the zone
     #[arg(long, env = "HEADWORKS_REGION", default_value = "", value_parser = region)]

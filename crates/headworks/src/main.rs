@@ -30,13 +30,11 @@ mod trial;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use cli::{BenchCommand, CertsCommand, Cli, Command, LimitsCommand};
 use failure::{Failure, USAGE};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();

@@ -27,7 +27,19 @@ pub(crate) struct Ended {
 impl Process {
     /// Starts `headworks` with these arguments; `name` is what failures call it.
     pub(crate) fn start<A: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = A>) -> Self {
-        let mut child = command(args).spawn().unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        Self::start_with(name, &[], args)
+    }
+
+    /// The same with these `HEADWORKS_…` variables.
+    pub(crate) fn start_with<A: AsRef<OsStr>>(
+        name: &str,
+        variables: &[(&str, &str)],
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let mut child = command(args)
+            .envs(variables.iter().copied())
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
         let stdout = Log::follow(child.stdout.take().unwrap());
         let stderr = Log::follow(child.stderr.take().unwrap());
         Self { name: name.to_owned(), child, stdout, stderr }
