@@ -24,6 +24,14 @@ impl Failure {
         Failure::Failed(chain)
     }
 
+    /// What went wrong, unless the user has to change something first.
+    pub(crate) fn unless_usage(self) -> Result<String, Failure> {
+        match self {
+            Failure::Failed(cause) => Ok(cause),
+            usage @ Failure::Usage(_) => Err(usage),
+        }
+    }
+
     /// The same, for a flag that has to change.
     pub(crate) fn into_usage(self) -> Self {
         match self {

@@ -6,7 +6,7 @@ use clap::Args;
 use headworks_core::limits::Digest;
 use hyper::Method;
 
-use crate::admin::{Client, Confirmation, Confirmed, Question};
+use crate::admin::{Client, Confirmation, Confirmed, Question, read};
 use crate::failure::Failure;
 use crate::legible;
 use crate::shadow_all::ClientArgs;
@@ -66,8 +66,7 @@ pub(crate) async fn run(args: &ApplyArgs) -> Result<(), Failure> {
                 println!("{controller}: limits {digest} are in force {since}");
             }
             // What is misspelt has to change first; what is away must not keep the others from hearing it.
-            Err(Failure::Failed(cause)) => eprintln!("headworks: {cause}"),
-            Err(usage @ Failure::Usage(_)) => return Err(usage),
+            Err(failure) => eprintln!("headworks: {}", failure.unless_usage()?),
         }
     }
     let all = args.admin.len();
@@ -85,8 +84,7 @@ async fn find(client: &Client, controllers: &[String]) -> Result<Option<String>,
                     held.insert(view.digest.clone(), (controller, view));
                 }
             }
-            Err(Failure::Failed(cause)) => silent = Some(cause),
-            Err(usage @ Failure::Usage(_)) => return Err(usage),
+            Err(failure) => silent = Some(failure.unless_usage()?),
         }
     }
     let mut all = held.into_iter();
@@ -116,8 +114,5 @@ async fn confirm(client: &Client, controller: &str, digest: &str) -> Result<Conf
     let body = serde_json::to_string(&confirmation).map_err(|error| Failure::of(&error))?;
     let question = Question { method: Method::POST, body, ..Question::get("/limits/apply") };
     let answer = client.ask(controller, question).await?;
-    serde_json::from_slice(&answer).map_err(|error| {
-        let advice = "is it the admin port of a controller?";
-        Failure::Failed(format!("{controller} answered what is no confirmation: {error}; {advice}"))
-    })
+    read(controller, &answer, "is no confirmation")
 }

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use headworks_core::attributes::Attributes;
-use headworks_core::exact::Overrides;
+use headworks_core::exact::Rule;
 use headworks_core::explain::{Explanation, Met, Missed, explain};
-use headworks_core::limits::{Enforcement, Limit, LimitSet, Mode};
+use headworks_core::limits::{Enforcement, Limit, LimitSet};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::legible;
 use crate::limits_file::read;
+use crate::load::Attribute;
 
 /// Limits listed that the request does not meet.
 const MISSED: usize = 20;
@@ -37,20 +38,13 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     json: bool,
     /// The attributes of the request
-    #[arg(value_name = "KEY=VALUE", value_parser = attribute)]
-    attributes: Vec<(String, String)>,
-}
-
-fn attribute(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("write an attribute as key=value".to_owned()),
-    }
+    #[arg(value_name = "key=value")]
+    attributes: Vec<Attribute>,
 }
 
 /// Explains the request.
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
-    let pairs: Vec<(&str, &str)> = args.attributes.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let pairs: Vec<(&str, &str)> = args.attributes.iter().map(Attribute::pair).collect();
     let twice =
         pairs.iter().enumerate().find(|(place, (key, _))| pairs[..*place].iter().any(|(k, _)| k == key));
     if let Some((_, (key, _))) = twice {
@@ -101,7 +95,7 @@ fn met_text(set: &LimitSet, n: Option<u32>, met: &Met) -> String {
         (Some(text), Some(place)) => format!("overrides[{place}] ({text})"),
         _ => "the limit's own rate".to_owned(),
     };
-    let [mode, cost] = [mode(limit.mode).to_owned(), cost(limit, n).to_string()];
+    let (mode, cost) = (limit.mode.name(), cost(limit, n));
     let dear = never_passes(limit, n).map(|most| format!("; never passes: at most {most} at once"));
     let exact = if limit.exact().is_some() { ", exact" } else { "" };
     format!(
@@ -119,16 +113,8 @@ fn cost(limit: &Limit, n: Option<u32>) -> u32 {
 /// The most that passes at once, if the request costs more.
 fn never_passes(limit: &Limit, n: Option<u32>) -> Option<u64> {
     limit.exact()?;
-    let most = Overrides::of(limit, 0).own().rule.most()?;
+    let most = Rule::new(limit.algorithm(), limit.rate, limit.burst).most()?;
     (most > 0 && u64::from(cost(limit, n)) > most).then_some(most)
-}
-
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "enforce",
-        Mode::Shadow => "shadow",
-        Mode::Off => "off",
-    }
 }
 
 #[derive(Serialize)]
@@ -199,7 +185,7 @@ fn met_limit<'a>(set: &LimitSet, n: Option<u32>, met: &'a Met) -> MetLimit<'a> {
         limit: &limit.name,
         bucket: bucket.collect(),
         rate: limit.rate.to_string(),
-        mode: mode(limit.mode),
+        mode: limit.mode.name(),
         enforcement: if limit.enforcement == Enforcement::DropRatio { "drop_ratio" } else { "exact" },
         cost: cost(limit, n),
         by_override: other.map(|(place, matches)| ByOverride { place, matches }),
@@ -273,8 +259,9 @@ It does not meet:
 
     #[test]
     fn an_attribute_has_a_key_and_may_have_an_empty_value() {
-        assert_eq!(attribute("a=b=c"), Ok(("a".into(), "b=c".into())));
-        assert_eq!(attribute("a="), Ok(("a".into(), String::new())));
+        let attribute = |text: &str| text.parse::<Attribute>();
+        assert_eq!(attribute("a=b=c").unwrap().pair(), ("a", "b=c"));
+        assert_eq!(attribute("a=").unwrap().pair(), ("a", ""));
         assert!(attribute("a").is_err() && attribute("=b").is_err());
     }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use headworks_core::limits::{Fault, Faults, Limit, LimitSet, confirmation, parse_bytes, review};
@@ -43,7 +44,16 @@ fn lines(files: &[(PathBuf, Faults)]) -> String {
     files.iter().flat_map(|(path, faults)| lines_of(path, faults, "")).collect::<Vec<_>>().join("\n")
 }
 
-fn lines_of(path: &Path, faults: &Faults, level: &str) -> Vec<String> {
+/// Limits were not loaded: that is counted, and each line of why is told.
+pub(crate) fn refuse(error: &str, load_errors: &AtomicU64) {
+    load_errors.fetch_add(1, Relaxed);
+    for line in error.lines() {
+        tracing::error!("limits refused, the old ones stay: {line}");
+    }
+}
+
+/// Each fault on a line, behind the file and its level.
+pub(crate) fn lines_of(path: &Path, faults: &Faults, level: &str) -> Vec<String> {
     let path = path.display();
     let told = |fault: &Fault| {
         let Fault { line, column, path: place, message } = fault;

@@ -7,7 +7,7 @@ use headworks_core::limits::import::{Holding, Imported, envoy_ratelimit, limitad
 use headworks_core::limits::print;
 
 use crate::failure::Failure;
-use crate::limits_file::{Content, read};
+use crate::limits_file::{lines_of, read_all};
 
 /// Print a limits file that means what the files of another limiter mean
 ///
@@ -64,18 +64,14 @@ enum Enforcement {
 
 /// Reads, prints, and lists what is missing.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
-    let contents = args.paths.iter().map(|path| read(path)).collect::<Result<Vec<Content>, _>>()?;
-    let files: Vec<_> = contents.iter().flat_map(Content::files).collect();
-    let name =
-        |place: usize| files.get(place).map(|(path, _)| path.display().to_string()).unwrap_or_default();
+    let content = read_all(&args.paths)?;
+    let files: Vec<_> = content.files().collect();
     let imported = import(args, &files.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>());
     let Imported { limits, notes } = imported.map_err(|(place, faults)| {
-        let lines: Vec<String> =
-            faults.to_string().lines().map(|line| format!("{}:{line}", name(place))).collect();
-        Failure::Usage(format!("faulty file:\n{}", lines.join("\n")))
+        Failure::Usage(format!("faulty file:\n{}", lines_of(files[place].0, &faults, "").join("\n")))
     })?;
     for (place, note) in &notes {
-        eprintln!("{}:{note}", name(*place));
+        eprintln!("{}:{note}", files[*place].0.display());
     }
     if args.strict && !notes.is_empty() {
         return Err(Failure::Usage(

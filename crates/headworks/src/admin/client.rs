@@ -9,6 +9,7 @@ use hyper::client::conn::http1;
 use hyper::http::uri::Authority;
 use hyper::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::either::Either;
@@ -27,6 +28,14 @@ const MAX_ANSWER: usize = 64 * 1024 * 1024;
 pub(crate) struct Client {
     pub(crate) token: Option<Token>,
     pub(crate) trust: Option<Trust>,
+}
+
+/// What is in an answer of a controller; `no` is what else it must be.
+pub(crate) fn read<T: DeserializeOwned>(admin: &str, answer: &[u8], no: &str) -> Result<T, Failure> {
+    serde_json::from_slice(answer).map_err(|error| {
+        let advice = "is it the admin port of a controller?";
+        Failure::Failed(format!("{admin} answered what {no}: {error}; {advice}"))
+    })
 }
 
 /// What to ask.

@@ -106,19 +106,19 @@ fn demand<'a>(buckets: impl Iterator<Item = (&'a BucketKey, f64)>) -> BTreeMap<S
         all.select_nth_unstable_by(MOST_TOLD, |a, b| b.1.total_cmp(&a.1));
     }
     let (told, unlisted) = all.split_at(all.len().min(MOST_TOLD));
-    let mut demand: BTreeMap<String, Demand> = BTreeMap::new();
+    let mut demand: BTreeMap<&str, Demand> = BTreeMap::new();
     for (key, offered) in told {
         let values = match &key.values {
             Values::Of(values) => Some(values.clone()),
             Values::Rest => None,
         };
         let bucket = BucketDemand { scope: key.scope.clone(), values, offered: *offered };
-        demand.entry(key.limit.to_string()).or_default().buckets.push(bucket);
+        demand.entry(&key.limit).or_default().buckets.push(bucket);
     }
     for (key, offered) in unlisted {
-        demand.entry(key.limit.to_string()).or_default().unlisted += offered;
+        demand.entry(&key.limit).or_default().unlisted += offered;
     }
-    demand
+    demand.into_iter().map(|(limit, demand)| (limit.to_owned(), demand)).collect()
 }
 
 async fn apply(State(fleet): State<Handle<FleetSeat>>, body: Bytes) -> Response {

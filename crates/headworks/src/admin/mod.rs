@@ -31,12 +31,12 @@ use crate::status::NodeStatus;
 use crate::tree::{FleetSeat, Handle};
 
 pub(crate) use args::{AdminArgs, AdminSettings};
-pub(crate) use client::{Client, Question};
+pub(crate) use client::{Client, Question, read};
 pub(crate) use limits::{Confirmation, Confirmed, Running};
 pub(crate) use port::AdminPort;
 pub(crate) use shadow_all::SwitchState;
 pub(crate) use token::Token;
-pub(crate) use trial::{FOLLOWED, Trial};
+pub(crate) use trial::Trial;
 
 use gate::Gate;
 

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use headworks_core::bucket::Values;
-use headworks_core::history::{Hit, Hour, MOST_LIMITS, Minute, Past};
+use headworks_core::history::{Hit, Hour, Minute, Past};
 use headworks_core::limits::Limit;
 use headworks_core::units::Moment;
 use serde::{Deserialize, Serialize};
@@ -195,6 +195,3 @@ impl From<&Hit> for HitView {
         Self { values, over: hit.over }
     }
 }
-
-/// Most limits that a controller follows.
-pub(crate) const FOLLOWED: usize = MOST_LIMITS;

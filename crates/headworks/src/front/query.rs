@@ -199,7 +199,8 @@ mod tests {
     }
 
     #[test]
-    fn takes_costs_from_one_to_a_million() {
+    fn takes_costs_up_to_a_million_and_0_to_look() {
+        assert_eq!(Query::parse("key=a&n=0").unwrap().cost, Some(0));
         assert_eq!(Query::parse("key=a&n=1000000").unwrap().cost, Some(1_000_000));
         for n in ["1000001", "-1", "+1", "%2B1", "1.5", "1e3", "", "ten", "99999999999999999999", "%31%20"] {
             assert_eq!(error(&format!("key=a&n={n}")), QueryError::BadCost, "{n}");

@@ -1,7 +1,6 @@
 //! `/stats`: what the agent has counted, and how it is connected, for humans and scripts.
 
 use headworks_agent::{LimitStats, LimiterStats};
-use headworks_core::limits::Mode;
 use serde::Serialize;
 
 use super::answer::{Amounts, to_json};
@@ -54,7 +53,7 @@ fn limit_line(stats: &LimitStats) -> LimitLine<'_> {
     let (limit, rate) = (allowance.map(|a| a.limit), allowance.map(|a| a.rate));
     LimitLine {
         name: &stats.limit.name,
-        mode: mode_name(stats.limit.mode),
+        mode: stats.limit.mode.name(),
         amounts: Amounts { remaining: None, limit, rate },
         offered: stats.counts.offered,
         admitted: stats.counts.admitted(),
@@ -62,13 +61,5 @@ fn limit_line(stats: &LimitStats) -> LimitLine<'_> {
         would_drop: stats.counts.would_drop,
         ratio: stats.drop_ratio.value(),
         buckets: stats.buckets,
-    }
-}
-
-fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "enforce",
-        Mode::Shadow => "shadow",
-        Mode::Off => "off",
     }
 }

@@ -6,7 +6,7 @@ mod table;
 
 use std::process::ExitCode;
 
-use crate::admin::{Question, Running};
+use crate::admin::{Question, Running, read};
 use crate::failure::Failure;
 use crate::limits_file;
 
@@ -23,11 +23,10 @@ pub(crate) async fn run(args: &DiffArgs) -> Result<ExitCode, Failure> {
     let new = limits_file::read_all(&args.paths)?.load()?;
     let report = match ask(args).await.and_then(|running| Report::of(&args.admin, running, &new)) {
         Ok(report) => report,
-        Err(Failure::Failed(cause)) => {
-            eprintln!("headworks: {cause}");
+        Err(failure) => {
+            eprintln!("headworks: {}", failure.unless_usage()?);
             return Ok(ExitCode::from(TROUBLE));
         }
-        Err(usage @ Failure::Usage(_)) => return Err(usage),
     };
     if args.json {
         println!("{}", serde_json::to_string(&report).map_err(|error| Failure::of(&error))?);
@@ -40,8 +39,5 @@ pub(crate) async fn run(args: &DiffArgs) -> Result<ExitCode, Failure> {
 async fn ask(args: &DiffArgs) -> Result<Running, Failure> {
     let admin = &args.admin;
     let answer = args.client.client()?.ask(admin, Question::get("/limits")).await?;
-    serde_json::from_slice(&answer).map_err(|error| {
-        let advice = "is it the admin port of a controller?";
-        Failure::Failed(format!("{admin} answered what are no limits: {error}; {advice}"))
-    })
+    read(admin, &answer, "are no limits")
 }

@@ -33,6 +33,11 @@ impl FromStr for Attribute {
 }
 
 impl Attribute {
+    /// Name and value.
+    pub(crate) fn pair(&self) -> (&str, &str) {
+        (&self.name, &self.value)
+    }
+
     /// As a parameter of a query.
     pub(super) fn encoded(&self) -> String {
         let [name, value] = [&self.name, &self.value].map(|text| utf8_percent_encode(text, ENCODED));

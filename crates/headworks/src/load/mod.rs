@@ -29,6 +29,7 @@ use client::Client;
 use summary::Summary;
 
 pub(crate) use args::LoadArgs;
+pub(crate) use attribute::Attribute;
 pub(crate) use sample::{Sample, sample};
 pub(crate) use target::Target;
 

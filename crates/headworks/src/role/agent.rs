@@ -68,7 +68,8 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
     let stop = shutdown::on_signal()?;
     let agent = AgentNode::start(Settings {
         id: common.id,
-        zone: args.zone.unwrap_or_default(),
+        // Whoever stands alone may have no zone.
+        zone: args.zone.unwrap_or_else(|| "standalone".to_owned()),
         region: args.region,
         hold: common.hold,
         aggregators: args.aggregators,
@@ -131,12 +132,12 @@ impl AgentNode {
         if let Some(own) = settings.own_limits {
             own.follow(&ports);
         }
+        let leaving = CancellationToken::new();
+        let uplink = tokio::spawn(agent.run(leaving.clone()));
         if let Some(shared) = &shared {
             // The first requests should be counted; a store that is away must not keep an agent from its service.
             shared.is_connected_within(STORE_AT_START).await;
         }
-        let leaving = CancellationToken::new();
-        let uplink = tokio::spawn(agent.run(leaving.clone()));
         ports.set_ready(true);
         Ok(Self { limiter, http, ports, leaving, uplink })
     }

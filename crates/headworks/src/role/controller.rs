@@ -104,12 +104,7 @@ impl Controller {
         self.ports.spawn(limits_file::watch(path, content, self.ports.closing(), async move |loaded| {
             match loaded {
                 Ok(Loaded { limits, confirmed }) => handle.own(Change::Limits { limits, confirmed }).await,
-                Err(error) => {
-                    errors.fetch_add(1, Relaxed);
-                    for line in error.to_string().lines() {
-                        tracing::error!("limits refused, the old ones stay: {line}");
-                    }
-                }
+                Err(error) => limits_file::refuse(&error.to_string(), &errors),
             }
         }));
     }

@@ -7,6 +7,6 @@ pub(crate) mod dev;
 mod identity;
 mod ports;
 mod security;
+mod standalone;
 
 pub(crate) use ports::Ports;
-mod standalone;

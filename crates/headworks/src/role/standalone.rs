@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 
 use headworks_core::limits::{LimitSet, Mode};
 use tokio::sync::watch;
@@ -51,12 +51,7 @@ impl OwnLimits {
                 Ok(limits) => {
                     in_force.send_modify(|(generation, old)| (*generation, *old) = (*generation + 1, limits));
                 }
-                Err(error) => {
-                    load_errors.fetch_add(1, Relaxed);
-                    for line in error.lines() {
-                        tracing::error!("limits refused, the old ones stay: {line}");
-                    }
-                }
+                Err(error) => limits_file::refuse(&error, &load_errors),
             }
         }));
     }

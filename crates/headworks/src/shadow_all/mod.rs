@@ -4,7 +4,7 @@ mod args;
 
 use hyper::Method;
 
-use crate::admin::{Client, Question, SwitchState};
+use crate::admin::{Client, Question, SwitchState, read};
 use crate::failure::Failure;
 
 pub(crate) use args::{ClientArgs, ShadowAllArgs};
@@ -21,8 +21,7 @@ pub(crate) async fn run(args: &ShadowAllArgs) -> Result<(), Failure> {
                 println!("{controller}: {}", spelled(state));
             }
             // What is misspelt has to change first; what is away must not keep the others from hearing it.
-            Err(Failure::Failed(cause)) => eprintln!("headworks: {cause}"),
-            Err(usage @ Failure::Usage(_)) => return Err(usage),
+            Err(failure) => eprintln!("headworks: {}", failure.unless_usage()?),
         }
     }
     conclude(answered, args.admin.len(), wanted.is_some())
@@ -36,10 +35,7 @@ async fn ask(client: &Client, controller: &str, wanted: Option<bool>) -> Result<
         }
     };
     let body = client.ask(controller, question).await?;
-    serde_json::from_slice(&body).map_err(|error| {
-        let advice = "is it the admin port of a controller?";
-        Failure::Failed(format!("{controller} answered what is no state of the switch: {error}; {advice}"))
-    })
+    read(controller, &body, "is no state of the switch")
 }
 
 fn spelled(state: SwitchState) -> String {

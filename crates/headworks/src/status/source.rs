@@ -1,12 +1,11 @@
 //! Where a status comes from, by tier.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use headworks_agent::{LimitStats, LimiterStats};
 use headworks_core::bucket::{BucketKey, Counts, Values};
 use headworks_core::children::Children;
-use headworks_core::limits::{Limit, LimitSet, Mode};
+use headworks_core::limits::{Limit, LimitSet};
 use headworks_core::status::{LimitStatus, TopBucket, limits, zones};
 use headworks_core::units::{Moment, Rate};
 
@@ -160,8 +159,9 @@ fn of_limit(status: &LimitStatus, least: &HashMap<&str, f64>, children: &Childre
 /// The status of an agent: `before` and `after` are its counts at both ends of the last `seconds`.
 pub(crate) fn of_agent(node: &str, before: &LimiterStats, after: &LimiterStats, seconds: f64) -> NodeStatus {
     let link = &after.link;
-    let earlier =
-        |limit: &LimitStats| before.limits.iter().find(|other| Arc::ptr_eq(&other.limit, &limit.limit));
+    let earlier: HashMap<&str, &LimitStats> =
+        before.limits.iter().map(|limit| (&*limit.limit.name, limit)).collect();
+    let limit = |limit: &LimitStats| of_agent_limit(earlier.get(&*limit.limit.name).copied(), limit, seconds);
     NodeStatus {
         node: node.to_owned(),
         tier: "agent".to_owned(),
@@ -173,7 +173,7 @@ pub(crate) fn of_agent(node: &str, before: &LimiterStats, after: &LimiterStats, 
         refused_entries: link.refused_entries,
         state_write_errors: link.state_write_errors,
         shadow_all: after.shadow_all,
-        limits: after.limits.iter().map(|limit| of_agent_limit(earlier(limit), limit, seconds)).collect(),
+        limits: after.limits.iter().map(limit).collect(),
         ..NodeStatus::default()
     }
 }
@@ -206,7 +206,7 @@ fn named(limit: &Limit) -> LimitView {
         rate: rate.is_finite().then_some(rate),
         amount,
         unit,
-        mode: mode(limit.mode).to_owned(),
+        mode: limit.mode.name().to_owned(),
         offered: 0.0,
         admitted: 0.0,
         dropped: 0.0,
@@ -217,14 +217,6 @@ fn named(limit: &Limit) -> LimitView {
         tokens: None,
         top: Vec::new(),
         totals: Totals::default(),
-    }
-}
-
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "enforce",
-        Mode::Shadow => "shadow",
-        Mode::Off => "off",
     }
 }
 
@@ -241,4 +233,34 @@ impl From<Counts> for Totals {
 
 fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use headworks_agent::LinkStats;
+    use headworks_core::limits::parse;
+    use headworks_core::units::DropRatio;
+
+    use super::*;
+
+    fn stats(offered: u64) -> LimiterStats {
+        // Limits that were read anew are others, though they are the same.
+        let limits = parse("limits: [{name: a, rate: 5/second}]").unwrap();
+        let limit = LimitStats {
+            limit: limits.get("a").map(Arc::clone).unwrap(),
+            counts: Counts { offered, ..Counts::default() },
+            drop_ratio: DropRatio::NONE,
+            buckets: 1,
+            untracked: 0,
+        };
+        LimiterStats { limits: vec![limit], shadow_all: false, link: LinkStats::default() }
+    }
+
+    #[test]
+    fn after_a_reload_an_agent_does_not_take_all_that_it_counted_for_the_rate_of_a_second() {
+        let status = of_agent("a", &stats(1000), &stats(1010), 2.0);
+        assert_eq!((status.limits[0].offered, status.limits[0].totals.offered), (5.0, 1010));
+    }
 }

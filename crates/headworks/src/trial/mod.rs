@@ -6,7 +6,7 @@ mod time;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::admin::{Question, Trial};
+use crate::admin::{Question, Trial, read};
 use crate::failure::Failure;
 
 pub(crate) use args::TrialArgs;
@@ -16,10 +16,7 @@ pub(crate) async fn run(args: &TrialArgs) -> Result<(), Failure> {
     let admin = &args.admin;
     let path = format!("/trial?limit={}", utf8_percent_encode(&args.limit, NON_ALPHANUMERIC));
     let answer = args.client.client()?.ask(admin, Question::get(path)).await?;
-    let trial: Trial = serde_json::from_slice(&answer).map_err(|error| {
-        let advice = "is it the admin port of a controller?";
-        Failure::Failed(format!("{admin} answered what is no trial: {error}; {advice}"))
-    })?;
+    let trial: Trial = read(admin, &answer, "is no trial")?;
     if args.json {
         println!("{}", String::from_utf8_lossy(&answer));
     } else {

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use super::time::{clock, span};
-use crate::admin::{FOLLOWED, Trial};
+use headworks_core::history::MOST_LIMITS;
+
+use crate::admin::Trial;
 use crate::legible;
 
 /// Bytes shown of a value; values come from outside and may be anything.
@@ -43,7 +45,7 @@ fn write_head(text: &mut String, trial: &Trial) -> std::fmt::Result {
 
 fn write_nothing(text: &mut String, trial: &Trial) -> std::fmt::Result {
     if trial.full {
-        return writeln!(text, "nothing is known: {FOLLOWED} limits with traffic are followed already");
+        return writeln!(text, "nothing is known: {MOST_LIMITS} limits with traffic are followed already");
     }
     writeln!(text, "no traffic in this time")
 }
