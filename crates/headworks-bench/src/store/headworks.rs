@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headworks_agent::{Agent, Attributes, SharedLimiter, Store, StoreSettings};
+use headworks_agent::{Agent, Attributes, SharedLimiter, Standing, Store, StoreSettings};
 use headworks_core::limits::parse;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +44,8 @@ impl Competitor for Shared {
         Box::pin(async move {
             let verdict = self.0.check(Attributes::new(&[("key", key)]), None).await;
             // One that the store did not count is none.
-            verdict.allowed && self.0.store_stats().up
+            let counted = verdict.decisive.is_some_and(|by| matches!(by.standing, Standing::Exact(_)));
+            verdict.allowed && counted
         })
     }
 }
