@@ -208,7 +208,7 @@ impl Agent {
     fn take_over(&mut self) {
         if let Some(kept) = self.keeper.as_ref().and_then(Keeper::read) {
             self.state.restore(kept, self.clock.now());
-            self.limiter.install(&self.state.limits().in_zone(self.state.zone()));
+            self.limiter.install(self.state.limits_here());
             self.beat();
         }
     }
@@ -249,14 +249,14 @@ impl Agent {
                 self.records.turn_away(&effects.untracked, &self.limiter, now);
                 self.placed.extend(effects.placed);
                 if let Some(limits) = effects.limits {
-                    tracing::info!(limits = limits.limits().len(), digest = %limits.digest(), "limits in force");
+                    tracing::info!(limits = limits.limits().len(), digest = %self.state.limits().digest(), "limits in force");
                     let exact = limits.limits().iter().any(|limit| limit.exact().is_some());
                     if exact && self.limiter.counts_alone() {
                         tracing::warn!(
                             "exact limits are counted by each agent for itself: the fleet may pass as often as much"
                         );
                     }
-                    self.limiter.install(&limits.in_zone(self.state.zone()));
+                    self.limiter.install(&limits);
                 }
             }
             Event::Detached { .. } => {

@@ -15,7 +15,7 @@ use crate::awake::Awake;
 use crate::bucket::{BucketKey, Counts};
 use crate::guard::Allowance;
 use crate::ladder::{PlanState, Rung, spread};
-use crate::limits::{Limit, LimitSet, Mode};
+use crate::limits::{LimitSet, Mode};
 use crate::link::{Due, Link, NameRoom};
 use crate::message::{
     BucketNumber, BucketRef, Hello, Incarnation, News, Plan, PlanEntry, Report, ReportEntry, Tier,
@@ -100,16 +100,15 @@ impl InForce {
     }
 }
 
-/// A headroom by the limit's own rate, as it is for the rate that holds in a zone.
-fn in_zone(limit: &Limit, headroom: Headroom, zone: &str) -> Headroom {
-    let scale = limit.rollout.as_ref().map_or(1.0, |rollout| rollout.scale(limit.rate, zone));
-    headroom.times(scale)
+/// How what is told of a bucket is to be multiplied in a zone.
+fn scale_of(limits: &LimitSet, key: &BucketKey, zone: &str) -> f64 {
+    limits.of_bucket(key).map_or(1.0, |limit| limit.scale_in(zone))
 }
 
 /// What a plan changed at an agent.
 #[derive(Debug, Default)]
 pub struct PlanEffects {
-    /// New limits to match requests against.
+    /// New limits to match requests against, as they hold in the agent's zone.
     pub limits: Option<Arc<LimitSet>>,
     /// Entries for buckets that the agent does not know.
     pub unknown: u32,
@@ -144,6 +143,8 @@ pub struct Agent {
     born: Moment,
     hold: Duration,
     limits: Arc<LimitSet>,
+    /// The same as they hold in the agent's zone; all but headrooms goes by them.
+    here: Arc<LimitSet>,
     buckets: Registry<Bucket>,
     link: Link,
     parent: Option<String>,
@@ -183,6 +184,7 @@ impl Agent {
             born: now,
             hold,
             limits: Arc::default(),
+            here: Arc::default(),
             buckets: Registry::with_room_for(MOST_BUCKETS),
             link: Link::of_leaf(),
             parent: None,
@@ -231,15 +233,20 @@ impl Agent {
         self.parent.as_deref()
     }
 
-    /// The limits in force.
+    /// The limits in force, as they are for the whole fleet.
     pub fn limits(&self) -> &Arc<LimitSet> {
         &self.limits
+    }
+
+    /// The limits in force, as they hold in its zone.
+    pub fn limits_here(&self) -> &Arc<LimitSet> {
+        &self.here
     }
 
     /// The number of a bucket that requests were first counted in; `None` when the agent has too many, or an override
     /// turns this one off.
     pub fn open(&mut self, key: &BucketKey, now: Moment) -> Option<BucketNumber> {
-        let (limit, elapsed) = (self.limits.of_bucket(key).cloned(), now.since(self.born));
+        let (limit, elapsed) = (self.here.of_bucket(key).cloned(), now.since(self.born));
         // One that an override turned off meanwhile counts nothing.
         if limit.as_ref().is_some_and(|limit| limit.mode == Mode::Off) {
             return None;
@@ -257,7 +264,7 @@ impl Agent {
             }
         }
         bucket.spread = spread(self.identity.incarnation, &key.limit);
-        bucket.limit = limit;
+        (bucket.limit, bucket.scale) = (limit, scale_of(&self.limits, key, &self.identity.zone));
         // Whoever opens it again goes by nothing yet.
         bucket.in_force = None;
         self.stale_from = now;
@@ -289,8 +296,8 @@ impl Agent {
             self.stale_from = Moment::default();
         }
         if let Some(limits) = plan.limits.filter(|limits| limits.digest() != self.limits.digest()) {
-            self.adopt(limits.clone());
-            effects.limits = Some(limits);
+            self.adopt(limits);
+            effects.limits = Some(self.here.clone());
             self.stale_from = Moment::default();
         }
         for (number, key) in plan.names {
@@ -318,11 +325,14 @@ impl Agent {
     }
 
     fn adopt(&mut self, limits: Arc<LimitSet>) {
-        let old = std::mem::replace(&mut self.limits, limits);
-        let new = &self.limits;
+        let zone = &*self.identity.zone;
+        let old = std::mem::replace(&mut self.here, limits.in_zone(zone));
+        self.limits = limits;
+        let new = &self.here;
         self.buckets.retain(|key, _| new.keeps_bucket(&old, key));
         for (_, key, bucket) in self.buckets.iter_mut() {
             bucket.limit = new.of_bucket(key).cloned();
+            bucket.scale = scale_of(&self.limits, key, zone);
         }
         let each = new.for_all_buckets().map(|limit| least_units(Some(limit)));
         self.least = each.fold(least_units(None), f64::min);
@@ -361,7 +371,7 @@ impl Agent {
         if now < self.stale_from {
             return Vec::new();
         }
-        let (link, hold, zone) = (&self.link, self.hold, &*self.identity.zone);
+        let (link, hold) = (&self.link, self.hold);
         let agents = link.plan().map_or(1, |plan| plan.view.agents);
         let mut changed = Vec::new();
         let mut lasts = Duration::MAX;
@@ -371,7 +381,7 @@ impl Agent {
             let ttl = link.plan().map_or(Duration::ZERO, |plan| plan.ttl);
             let rung = Rung::of(limit, age, ttl, hold, bucket.spread);
             lasts = rung.lasts.map_or(lasts, |until| until.min(lasts));
-            let heard = bucket.headroom.map(|headroom| in_zone(limit, headroom, zone));
+            let heard = bucket.headroom.map(|headroom| headroom.times(bucket.scale));
             let headroom = rung.headroom(limit, heard);
             // Of a bucket that no parent has spoken of yet, nobody knows who else has traffic for it.
             let otherwise = self.remembered.as_ref().and_then(Remembered::otherwise);

@@ -18,7 +18,7 @@ pub use kept::Kept;
 pub use plans::Header;
 
 use crate::bucket::{BucketKey, Counts};
-use crate::limits::{LimitSet, Mode, Scope};
+use crate::limits::{LimitSet, Scope};
 use crate::link::INTERVAL;
 use crate::message::{BucketNumber, BucketRef, Hello, Incarnation, Report, ReportEntry, Tier};
 use crate::numbers::NumberMap;
@@ -450,7 +450,7 @@ impl Children {
             .filter_map(|limit| Some((limit.name.clone(), limit.max_rate_per_agent?.per_second())))
             .collect();
         // What is counted in one place has no part in plans.
-        let planned = new.limits().iter().filter(|limit| limit.exact().is_none() && limit.mode != Mode::Off);
+        let planned = new.limits().iter().filter(|limit| limit.is_planned());
         for limit in planned.filter(|limit| limit.per.is_empty()) {
             if let Some(key) = self.whole_of(limit) {
                 self.intern_whole(&key);

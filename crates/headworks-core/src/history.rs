@@ -14,7 +14,7 @@ pub use hardest::{Hit, MOST_HITS};
 pub use summary::{Hour, Summary};
 
 use crate::bucket::{Counts, Values};
-use crate::limits::{LimitSet, Mode};
+use crate::limits::LimitSet;
 use crate::message::BucketNumber;
 use crate::units::Moment;
 use hardest::Hardest;
@@ -165,7 +165,7 @@ impl History {
     pub fn adopt(&mut self, old: &LimitSet, new: &LimitSet, now: Moment) {
         let minute = self.minute_of(now);
         self.tracks.retain(|name, track| {
-            let Some(limit) = new.get(name).filter(|limit| limit.mode != Mode::Off) else { return false };
+            let Some(limit) = new.get(name).filter(|limit| !limit.is_off()) else { return false };
             let before = old.get(name);
             if before.is_some_and(|before| before != limit) {
                 track.changed = Some(minute);

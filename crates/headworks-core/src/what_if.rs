@@ -171,17 +171,17 @@ struct Sources<'a> {
 
 impl<'a> Sources<'a> {
     fn of(set: &'a LimitSet) -> Self {
-        let counting = set.limits().iter().filter(|limit| counts(limit));
+        let counting = set.limits().iter().filter(|limit| limit.is_planned());
         // Of several the first: those behind it are offered only what it lets through.
         let by_concern = counting.rev().map(|limit| (concern(limit), limit)).collect();
         Self { set, by_concern }
     }
 
     fn of_limit(&self, limit: &Limit) -> Option<(Arc<Limit>, Basis)> {
-        if !counts(limit) {
+        if !limit.is_planned() {
             return None;
         }
-        let own = self.set.get(&limit.name).filter(|own| counts(own) && own.per == limit.per);
+        let own = self.set.get(&limit.name).filter(|own| own.is_planned() && own.per == limit.per);
         if let Some(own) = own {
             let same = concern(own) == concern(limit);
             return Some((own.clone(), if same { Basis::Counted } else { Basis::OtherMatch }));
@@ -189,11 +189,6 @@ impl<'a> Sources<'a> {
         let like = self.by_concern.get(&concern(limit))?;
         Some(((*like).clone(), Basis::Like(like.name.clone())))
     }
-}
-
-/// Whether the control plane counts the demand of a limit.
-fn counts(limit: &Limit) -> bool {
-    limit.exact().is_none() && limit.mode != Mode::Off
 }
 
 fn concern(limit: &Limit) -> Concern<'_> {

@@ -59,7 +59,7 @@ fn encode_scope(scope: Scope) -> wire::Scope {
 
 fn encode_rollout(rollout: &Rollout) -> wire::Rollout {
     wire::Rollout {
-        zones: rollout.zones.clone(),
+        zones: rollout.zones.to_vec(),
         rate: rollout.rate.map(encode_rate),
         mode: rollout.mode.map_or(wire::Mode::Unspecified, encode_mode).into(),
     }
@@ -269,7 +269,7 @@ fn decode_rollout(
         return None;
     }
     let mode = if rollout.mode == 0 { None } else { Some(decode_mode(rollout.mode())?) };
-    Some(Some(Rollout { zones: rollout.zones.clone(), rate, mode }))
+    Some(Some(Rollout { zones: rollout.zones.as_slice().into(), rate, mode }))
 }
 
 /// An exact limit has no scope; and a scope that is not known, or not said to be needed, makes no sense.

@@ -193,7 +193,7 @@ prop_compose! {
         });
         Limit {
             overrides: overrides.collect(),
-            rollout: elsewhere.map(|(zones, mode)| Rollout { zones, rate: None, mode }),
+            rollout: elsewhere.map(|(zones, mode)| Rollout { zones: zones.into(), rate: None, mode }),
             scope: if exact.is_some() { Scope::Global } else { scope },
             enforcement: exact.map_or(Enforcement::DropRatio, Enforcement::Exact),
             name: "named by its place".into(),

@@ -19,7 +19,10 @@ const SOLID: f64 = 30.0;
 
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
+    /// Its limit, as it holds in the agent's zone.
     pub(super) limit: Option<Arc<Limit>>,
+    /// How a headroom is to be multiplied here, which is told for the limit's own rate.
+    pub(super) scale: f64,
     /// When in the ramp it opens, where its parents are away for too long.
     pub(super) spread: f64,
     pub(super) counts: Counts,

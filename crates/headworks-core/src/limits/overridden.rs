@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Limit, LimitSet, Mode};
+use super::{Limit, LimitSet, Mode, Rollout};
 use crate::bucket::{BucketKey, Values};
 use crate::overrides::Overrides;
 use crate::pattern::Pattern;
@@ -43,13 +43,19 @@ impl Limit {
             burst: other.burst,
             mode: other.mode.unwrap_or(self.mode),
             overrides: Vec::new(),
-            // Its mode is already that of the zone, where limits are taken by zone; its rate is its own.
-            rollout: None,
+            rollout: self.rollout_of(other),
             name: self.name.clone(),
             matches: self.matches.clone(),
             per: self.per.clone(),
             ..*self
         }
+    }
+
+    /// What differs elsewhere for the buckets of an override: the mode, where they take that of the limit. Their rate is their
+    /// own in all zones.
+    fn rollout_of(&self, other: &Override) -> Option<Rollout> {
+        let rollout = self.rollout.as_ref().filter(|rollout| other.mode.is_none() && rollout.mode.is_some())?;
+        Some(Rollout { rate: None, ..rollout.clone() })
     }
 }
 

@@ -13,8 +13,8 @@ use crate::units::{Rate, Unit};
 /// Where a limit holds as it stands, and what holds in the other zones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rollout {
-    /// The zones that try the limit, sorted.
-    pub zones: Vec<String>,
+    /// The zones that try the limit, sorted. Shared: what each of ten thousand overrides makes of the limit has them too.
+    pub zones: Arc<[String]>,
     /// Its rate in other zones; `None` takes the limit's own. Of limits that drop by ratio, only for those by the second.
     pub rate: Option<Rate>,
     /// Its mode in other zones; `None` takes the limit's own.
@@ -23,7 +23,7 @@ pub struct Rollout {
 
 impl Rollout {
     /// How the headroom that the control plane computes by the limit's own rate is to be multiplied in a zone.
-    pub fn scale(&self, own: Rate, zone: &str) -> f64 {
+    fn scale(&self, own: Rate, zone: &str) -> f64 {
         match self.rate {
             Some(rate) if !self.tries(zone) => rate.per_second() / own.per_second(),
             _ => 1.0,
@@ -36,11 +36,31 @@ impl Rollout {
 }
 
 impl Limit {
-    /// The limit as it holds in a zone; `None` if it holds there as it stands.
-    fn in_zone(&self, zone: &str) -> Option<Limit> {
-        let rollout = self.rollout.as_ref().filter(|rollout| !rollout.tries(zone))?;
-        let (rate, mode) = (rollout.rate.unwrap_or(self.rate), rollout.mode.unwrap_or(self.mode));
-        Some(Limit { rate, mode, rollout: None, ..self.clone() })
+    /// The limit as it holds in a zone, where nothing is left to roll out.
+    fn in_zone(&self, zone: &str) -> Limit {
+        match &self.rollout {
+            Some(rollout) if !rollout.tries(zone) => {
+                let (rate, mode) = (rollout.rate.unwrap_or(self.rate), rollout.mode.unwrap_or(self.mode));
+                Limit { rate, mode, rollout: None, ..self.clone() }
+            }
+            _ => Limit { rollout: None, ..self.clone() },
+        }
+    }
+
+    /// How the headroom that the control plane computes by the limit's own rate is to be multiplied in a zone.
+    pub fn scale_in(&self, zone: &str) -> f64 {
+        self.rollout.as_ref().map_or(1.0, |rollout| rollout.scale(self.rate, zone))
+    }
+
+    /// Whether no zone matches or counts anything for it: it is off as it stands, and where it is not tried.
+    pub fn is_off(&self) -> bool {
+        let elsewhere = self.rollout.as_ref().and_then(|rollout| rollout.mode).unwrap_or(self.mode);
+        self.mode == Mode::Off && elsewhere == Mode::Off
+    }
+
+    /// Whether the control plane counts its demand, and plans tell of it: what is exact is counted in one place.
+    pub fn is_planned(&self) -> bool {
+        self.exact().is_none() && !self.is_off()
     }
 }
 
@@ -50,8 +70,7 @@ impl LimitSet {
         if self.limits().iter().all(|limit| limit.rollout.is_none()) {
             return self.clone();
         }
-        let of_zone = |limit: &Arc<Limit>| limit.in_zone(zone).unwrap_or_else(|| Limit::clone(limit));
-        Arc::new(LimitSet::new(self.limits().iter().map(of_zone).collect()))
+        Arc::new(LimitSet::new(self.limits().iter().map(|limit| limit.in_zone(zone)).collect()))
     }
 }
 
@@ -76,7 +95,7 @@ pub(super) fn rollout(
              budget is one for the fleet; let `mode` differ",
         );
     }
-    Some(Rollout { zones, rate: other, mode })
+    Some(Rollout { zones: zones.into(), rate: other, mode })
 }
 
 fn is_by_the_second(rate: Rate) -> bool {
@@ -130,6 +149,7 @@ fn elsewhere(rollout: &Field<'_>, log: &mut FaultLog) -> Option<(Option<Rate>, O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bucket::{BucketKey, Values};
     use crate::limits::parse;
 
     #[test]
@@ -145,8 +165,25 @@ mod tests {
         assert_eq!(told("a"), ("300/second".into(), Mode::Enforce, 1));
         assert_eq!(told("c"), ("400/second".into(), Mode::Shadow, 1));
         let limit = &set.limits()[0];
-        let scale = |zone| limit.rollout.as_ref().unwrap().scale(limit.rate, zone);
+        let scale = |zone| limit.scale_in(zone);
         assert!((scale("c") - 4.0 / 3.0).abs() < 1e-9 && scale("b") == 1.0);
+    }
+
+    #[test]
+    fn overrides_take_the_mode_of_the_zone_and_no_other_rate() {
+        let text = "limits: [{name: t, per: [k], rate: 300/second, mode: off, rollout: {zones: [a], elsewhere: {rate: 400/second, mode: enforce}},
+            overrides: [{match: {k: x}, rate: 5/second}, {match: {k: y}, rate: 5/second, mode: off}]}]";
+        let set = Arc::new(parse(text).unwrap());
+        let of = |set: &LimitSet, value: &str| {
+            let values = Values::Of(vec![value.to_owned()]);
+            set.of_bucket(&BucketKey { limit: "t".into(), scope: Vec::new(), values }).unwrap().clone()
+        };
+        let told = |zone: &str| ["x", "y", "z"].map(|value| of(&set.in_zone(zone), value).mode);
+        assert_eq!(told("a"), [Mode::Off; 3]);
+        assert_eq!(told("c"), [Mode::Enforce, Mode::Off, Mode::Enforce]);
+        let all = ["x", "y", "z"].map(|value| of(&set, value));
+        assert_eq!(all.each_ref().map(|limit| limit.is_off()), [false, true, false]);
+        assert_eq!(all.each_ref().map(|limit| limit.scale_in("c")), [1.0, 1.0, 4.0 / 3.0]);
     }
 
     #[test]
