@@ -165,12 +165,12 @@ impl History {
     pub fn adopt(&mut self, old: &LimitSet, new: &LimitSet, now: Moment) {
         let minute = self.minute_of(now);
         self.tracks.retain(|name, track| {
-            let Some(limit) = new.get(name).filter(|limit| !limit.is_off()) else { return false };
+            let Some(limit) = new.get(name).filter(|limit| limit.is_planned()) else { return false };
             let before = old.get(name);
             if before.is_some_and(|before| before != limit) {
                 track.changed = Some(minute);
             }
-            before.is_none_or(|before| before.per == limit.per)
+            before.is_none_or(|before| before.counts_like(limit))
         });
     }
 

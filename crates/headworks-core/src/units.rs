@@ -82,6 +82,16 @@ impl Rate {
         }
     }
 
+    /// One that lets something through each second, and is held by parts of each second: no budget, no ban.
+    pub fn is_by_the_second(self) -> bool {
+        matches!(self, Rate::Per { amount: 1.., unit: Unit::Second })
+    }
+
+    /// Whether its unit is too long for a drop ratio: only exact limits count over months.
+    pub fn is_for_exact_only(self) -> bool {
+        matches!(self, Rate::Per { unit: Unit::Month | Unit::Year, .. })
+    }
+
     /// A ban drops everything, with or without traffic, whatever is away.
     pub fn is_ban(self) -> bool {
         matches!(self, Rate::Per { amount: 0, .. })

@@ -89,7 +89,11 @@ impl Effect {
     fn add(&mut self, before: &Limit, after: &Limit, offered: f64) {
         // A request that does not say what it costs counts by the limit's `cost`.
         let counted = offered * f64::from(after.cost) / f64::from(before.cost.max(1));
-        let (old, new) = (dropped_part(before, offered), dropped_part(after, counted));
+        let parts = |zone: &str| (dropped_part(before, zone, offered), dropped_part(after, zone, counted));
+        let newly = |(old, new): (f64, f64)| new - old;
+        // Where its requests come from is not known here: all of them could come from the zone that loses most.
+        let worst = zones_told_apart(before, after).map(parts);
+        let Some((old, new)) = worst.max_by(|a, b| newly(*a).total_cmp(&newly(*b))) else { return };
         self.offered += offered;
         self.dropped += offered * old;
         self.would_drop += offered * new;
@@ -116,10 +120,17 @@ impl fmt::Display for Effect {
     }
 }
 
-/// The part of an offered rate that a limit drops, from 0 to 1.
-fn dropped_part(limit: &Limit, offered: f64) -> f64 {
-    match limit.mode {
-        Mode::Enforce => Headroom::of(limit.rate.per_second(), offered).drop_ratio().value(),
+/// One zone for each standing that the two limits may have: those that try either, and one that nobody names.
+fn zones_told_apart<'a>(before: &'a Limit, after: &'a Limit) -> impl Iterator<Item = &'a str> {
+    let rollouts = before.rollout.iter().chain(&after.rollout);
+    rollouts.flat_map(|rollout| rollout.zones.iter().map(String::as_str)).chain([""])
+}
+
+/// The part of an offered rate that a limit drops in a zone, from 0 to 1.
+fn dropped_part(limit: &Limit, zone: &str, offered: f64) -> f64 {
+    let (rate, mode) = limit.standing_in(zone);
+    match mode {
+        Mode::Enforce => Headroom::of(rate.per_second(), offered).drop_ratio().value(),
         Mode::Shadow | Mode::Off => 0.0,
     }
 }
@@ -181,7 +192,7 @@ impl<'a> Sources<'a> {
         if !limit.is_planned() {
             return None;
         }
-        let own = self.set.get(&limit.name).filter(|own| own.is_planned() && own.per == limit.per);
+        let own = self.set.get(&limit.name).filter(|own| own.is_planned() && own.counts_like(limit));
         if let Some(own) = own {
             let same = concern(own) == concern(limit);
             return Some((own.clone(), if same { Basis::Counted } else { Basis::OtherMatch }));
@@ -272,6 +283,24 @@ mod tests {
         is(&found, 200.0, 50.0, 90.0, 90.0);
         let shadow = "{name: a, per: [k], rate: 50/second, overrides: [{match: {k: x}, rate: 10/second, mode: shadow}]}";
         is(&effect(old, shadow, &demand), 200.0, 50.0, 50.0, 0.0);
+    }
+
+    #[test]
+    fn a_rollout_is_judged_where_it_takes_most() {
+        let tried = "{name: a, rate: 300/second, rollout: {zones: [x], elsewhere: {rate: 600/second}}}";
+        let (wide, narrow) = ("{name: a, rate: 600/second}", "{name: a, rate: 300/second}");
+        is(&effect(wide, tried, &whole(600.0)), 600.0, 0.0, 300.0, 300.0);
+        is(&effect(tried, narrow, &whole(600.0)), 600.0, 0.0, 300.0, 300.0);
+        is(&effect(tried, wide, &whole(600.0)), 600.0, 0.0, 0.0, 0.0);
+        let shadow = "{name: a, rate: 300/second, mode: off, rollout: {zones: [x], elsewhere: shadow}}";
+        is(&effect(shadow, narrow, &whole(600.0)), 600.0, 0.0, 300.0, 300.0);
+    }
+
+    #[test]
+    fn another_scope_is_another_count() {
+        let zonal =
+            effect("{name: a, rate: 9/second}", "{name: a, rate: 1/second, scope: zone}", &whole(600.0));
+        assert_eq!(zonal.basis, Basis::Unknown);
     }
 
     #[test]

@@ -120,6 +120,15 @@ fn counts_that_cannot_be_are_refused_and_the_rest_of_the_report_is_not() {
     let received = parent.hears(child, 1, 1, vec![entry(1 << 61), other]);
     assert_eq!((received.refused, received.touched.len()), (1, 1));
     parent.hears(child, 2, 1, vec![entry(100)]);
+    let buckets = parent.fleet.children().buckets().iter().count();
+    let unheard = BucketRef::Named(BucketKey::whole("unheard".into()));
+    let absurd = ReportEntry { bucket: unheard, ..entry(1 << 61) };
+    assert_eq!(parent.hears(child, 2, 1, vec![absurd]).refused, 1);
+    assert_eq!(
+        parent.fleet.children().buckets().iter().count(),
+        buckets,
+        "a refused name leaves nothing behind"
+    );
     assert!(parent.demand() < 200.0, "{}", parent.demand());
     let unknown = ReportEntry { bucket: BucketRef::Number(BucketNumber(4_000_000_000)), ..entry(5) };
     assert_eq!(parent.hears(child, 3, 1, vec![unknown]).refused, 1);

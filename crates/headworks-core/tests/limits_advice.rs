@@ -47,6 +47,15 @@ fn what_is_small_depends_on_the_agents_and_on_the_unit() {
 }
 
 #[test]
+fn what_holds_elsewhere_is_advised_on_too() {
+    let warnings = of_one("rate: 500/second, rollout: {zones: [a], elsewhere: {rate: 1/second}}", 10);
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("elsewhere.rate: 1/second is little"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
 fn dear_requests_are_fewer() {
     assert!(of_one("rate: 500/second", 10).is_empty());
     assert_eq!(of_one("rate: 500/second, cost: 500", 10).len(), 1);

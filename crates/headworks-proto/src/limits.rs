@@ -181,10 +181,10 @@ fn decode_limit(limit: wire::Limit) -> Option<Limit> {
     let overrides = decode_overrides(&limit, enforcement, needs)?;
     let scope = decode_scope(&limit, enforcement, needs)?;
     let rate = decode_rate(limit.rate?)?;
-    if enforcement == Enforcement::DropRatio && is_for_exact_limits_only(rate) {
+    if enforcement == Enforcement::DropRatio && rate.is_for_exact_only() {
         return None;
     }
-    let rollout = decode_rollout(limit.rollout.as_ref(), enforcement, rate)?.filter(|_| needs.rollout);
+    let rollout = decode_rollout(limit.rollout.as_ref(), enforcement, rate, needs)?;
     let missing = decode_missing(limit.missing())?;
     let surge_guard = decode_guard(limit.surge_guard_hundredths)?;
     let max_rate_per_agent = decode_bound(limit.max_rate_per_agent)?;
@@ -247,24 +247,28 @@ impl Needs {
     }
 }
 
-/// One whose rates cannot be told apart by a factor makes no sense, and neither does one for no zone.
+/// One whose rates cannot be told apart by a factor makes no sense, and neither does one for no zone, or one that is not said
+/// to be needed.
 fn decode_rollout(
     rollout: Option<&wire::Rollout>,
     enforcement: Enforcement,
     own: Rate,
+    needs: Needs,
 ) -> Option<Option<Rollout>> {
+    if rollout.is_some() != needs.rollout {
+        return None;
+    }
     let Some(rollout) = rollout else { return Some(None) };
     let is_sound = |zone: &String| (1..=MAX_NAME).contains(&zone.len());
     if rollout.zones.is_empty() || rollout.zones.len() > MAX_ZONES || !rollout.zones.iter().all(is_sound) {
         return None;
     }
-    let by_the_second = |rate| matches!(rate, Rate::Per { amount: 1.., unit: Unit::Second });
     let rate = match rollout.rate {
         Some(rate) => Some(decode_rate(rate)?),
         None => None,
     };
     if enforcement == Enforcement::DropRatio
-        && rate.is_some_and(|rate| !by_the_second(rate) || !by_the_second(own))
+        && rate.is_some_and(|rate| !rate.is_by_the_second() || !own.is_by_the_second())
     {
         return None;
     }
@@ -280,10 +284,6 @@ fn decode_scope(limit: &wire::Limit, enforcement: Enforcement, needs: Needs) -> 
         wire::Scope::Zone => Scope::Zone,
     };
     (needs.scope && enforcement == Enforcement::DropRatio).then_some(scope)
-}
-
-fn is_for_exact_limits_only(rate: Rate) -> bool {
-    matches!(rate, Rate::Per { unit: Unit::Month | Unit::Year, .. })
 }
 
 fn decode_enforcement(exact: Option<&wire::Exact>) -> Option<Enforcement> {
@@ -309,7 +309,7 @@ fn decode_overrides(limit: &wire::Limit, enforcement: Enforcement, needs: Needs)
         return None;
     }
     let decoded = limit.overrides.iter().map(|other| decode_override(other, &limit.per));
-    decoded.map(|other| other.filter(|other| !by_ratio || !is_for_exact_limits_only(other.rate))).collect()
+    decoded.map(|other| other.filter(|other| !by_ratio || !other.rate.is_for_exact_only())).collect()
 }
 
 fn decode_attribute(attribute: &wire::Attribute) -> (String, Pattern) {

@@ -315,7 +315,7 @@ fn decode(plan: wire::Plan) -> Result<(Plan, u32), WireError> {
 type Damage = fn(&mut wire::Limit);
 
 /// One way each in which a limit makes no sense, or only to a later release.
-const SENSELESS: [(&str, Damage); 31] = [
+const SENSELESS: [(&str, Damage); 33] = [
     ("no name", |limit| limit.name.clear()),
     ("an exact limit without a mode", |limit| limit.exact = Some(wire::Exact { mode: 0, ..exact() })),
     ("an algorithm of a later release", |limit| limit.exact = Some(wire::Exact { algorithm: 99, ..exact() })),
@@ -329,6 +329,11 @@ const SENSELESS: [(&str, Damage); 31] = [
     ("a feature of a later release", |limit| limit.needs = Some(needs(&[1, 99]))),
     ("a feature that is none", |limit| limit.needs = Some(needs(&[0]))),
     ("features without a mode", |limit| limit.needs = Some(wire::Needs { mode: 0, ..needs(&[2]) })),
+    ("a rollout that no feature makes one", |limit| {
+        limit.rollout =
+            Some(wire::Rollout { zones: vec!["a".into()], rate: None, mode: wire::Mode::Off.into() });
+    }),
+    ("a rollout that is needed and not there", |limit| limit.needs = Some(needs(&[5]))),
     ("an override of no bucket", |limit| {
         limit.exact = Some(exact());
         limit.overrides = vec![wire::Override { rate: limit.rate, ..wire::Override::default() }];

@@ -152,9 +152,15 @@ impl Child {
         self.waits |= !report.full || report.entries.iter().any(|entry| entry.news.is_some());
     }
 
-    /// Whether an entry counts more than any number of agents can have been asked since the last one.
-    pub(super) fn is_absurd(&self, number: BucketNumber, entry: &ReportEntry, report: &Report) -> bool {
-        let known = self.held.get(&number).filter(|held| held.life == entry.life);
+    /// Whether an entry counts more than any number of agents can have been asked since the last one; `known` is the
+    /// bucket's number, if the child holds it.
+    pub(super) fn is_absurd(
+        &self,
+        known: Option<BucketNumber>,
+        entry: &ReportEntry,
+        report: &Report,
+    ) -> bool {
+        let known = known.and_then(|number| self.held.get(&number)).filter(|held| held.life == entry.life);
         let before = known.map_or(0, |held| held.counts.offered);
         let most = MOST_COUNTED_A_SECOND * (report.elapsed.as_secs_f64() + 1.0);
         units(entry.counts.offered.saturating_sub(before)) > most

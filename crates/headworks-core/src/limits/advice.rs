@@ -21,13 +21,19 @@ const LARGE: f64 = 50_000.0;
 
 /// What the owner of a sound limit should know, if it is meant for so many agents.
 pub(super) fn advise(field: &Field<'_>, limit: &Limit, agents: u32, log: &mut FaultLog) {
-    if limit.mode == Mode::Off {
+    if limit.is_off() {
         return;
     }
     let told = |limit: &Limit| {
         if limit.exact().is_some() { too_large(limit.rate) } else { too_small(limit, agents) }
     };
     tell(field, log, told(limit));
+    let rollout = field.get("rollout");
+    let elsewhere = rollout.as_ref().and_then(|rollout| rollout.get("elsewhere"));
+    let other = limit.rollout.as_ref().and_then(|rollout| rollout.rate);
+    if let (Some(elsewhere), Some(rate)) = (elsewhere, other) {
+        tell(&elsewhere, log, told(&Limit { rate, ..limit.clone() }));
+    }
     let overrides = field.get("overrides");
     let items = overrides.iter().flat_map(|overrides| overrides.items());
     for (item, other) in items.zip(&limit.overrides).filter(|(_, other)| other.mode != Some(Mode::Off)) {

@@ -54,7 +54,8 @@ impl Limit {
     /// What differs elsewhere for the buckets of an override: the mode, where they take that of the limit. Their rate is their
     /// own in all zones.
     fn rollout_of(&self, other: &Override) -> Option<Rollout> {
-        let rollout = self.rollout.as_ref().filter(|rollout| other.mode.is_none() && rollout.mode.is_some())?;
+        let rollout =
+            self.rollout.as_ref().filter(|rollout| other.mode.is_none() && rollout.mode.is_some())?;
         Some(Rollout { rate: None, ..rollout.clone() })
     }
 }

@@ -8,7 +8,7 @@ use super::format::{self, MAX_ZONES};
 use super::words::{MODES, choice};
 use super::yaml::Kind;
 use super::{Limit, LimitSet, Mode, values};
-use crate::units::{Rate, Unit};
+use crate::units::Rate;
 
 /// Where a limit holds as it stands, and what holds in the other zones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,12 +38,15 @@ impl Rollout {
 impl Limit {
     /// The limit as it holds in a zone, where nothing is left to roll out.
     fn in_zone(&self, zone: &str) -> Limit {
-        match &self.rollout {
-            Some(rollout) if !rollout.tries(zone) => {
-                let (rate, mode) = (rollout.rate.unwrap_or(self.rate), rollout.mode.unwrap_or(self.mode));
-                Limit { rate, mode, rollout: None, ..self.clone() }
-            }
-            _ => Limit { rollout: None, ..self.clone() },
+        let (rate, mode) = self.standing_in(zone);
+        Limit { rate, mode, rollout: None, ..self.clone() }
+    }
+
+    /// Its rate and mode in a zone.
+    pub fn standing_in(&self, zone: &str) -> (Rate, Mode) {
+        match self.rollout.as_ref().filter(|rollout| !rollout.tries(zone)) {
+            Some(elsewhere) => (elsewhere.rate.unwrap_or(self.rate), elsewhere.mode.unwrap_or(self.mode)),
+            None => (self.rate, self.mode),
         }
     }
 
@@ -87,7 +90,7 @@ pub(super) fn rollout(
     let zones = zones(&field, log);
     let (other, mode) = elsewhere(&field, log)?;
     if let (Some(other), Some(rate), false) = (other, rate, is_exact)
-        && !(is_by_the_second(other) && is_by_the_second(rate))
+        && !(other.is_by_the_second() && rate.is_by_the_second())
     {
         field.fault(
             log,
@@ -96,10 +99,6 @@ pub(super) fn rollout(
         );
     }
     Some(Rollout { zones: zones.into(), rate: other, mode })
-}
-
-fn is_by_the_second(rate: Rate) -> bool {
-    matches!(rate, Rate::Per { amount: 1.., unit: Unit::Second })
 }
 
 fn zones(rollout: &Field<'_>, log: &mut FaultLog) -> Vec<String> {

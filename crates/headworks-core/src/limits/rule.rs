@@ -73,7 +73,11 @@ pub(super) fn limit(field: &Field<'_>, names: &mut Names, log: &mut FaultLog) ->
 /// An exact limit passes no request that costs more than its bucket holds.
 fn refuse_a_cost_that_never_passes(field: &Field<'_>, limit: &Limit, log: &mut FaultLog) {
     let (Some(cost), Some(_)) = (field.get("cost"), limit.exact()) else { return };
-    let most = Overrides::of(limit, 0).least_that_passes_at_once();
+    // Where it is rolled out, the zones that do not try it may pass less.
+    let other = limit.rollout.as_ref().and_then(|rollout| rollout.rate);
+    let elsewhere = other.map(|rate| Limit { rate, ..limit.clone() });
+    let each = std::iter::once(limit).chain(&elsewhere);
+    let most = each.filter_map(|limit| Overrides::of(limit, 0).least_that_passes_at_once()).min();
     if let Some(most) = most.filter(|most| u64::from(limit.cost) > *most) {
         cost.fault(
             log,
@@ -202,13 +206,12 @@ fn surge_guard(
 ) -> SurgeGuard {
     let Some(field) = limit.get("surge_guard") else { return SurgeGuard::default() };
     let guard = field.read(log, "a number or `off`", values::surge_guard);
-    let by_the_second = |rate| matches!(rate, Rate::Per { amount: 1.., unit: Unit::Second });
-    if overrides.iter().any(|other| by_the_second(other.rate)) {
+    if overrides.iter().any(|other| other.rate.is_by_the_second()) {
         return guard.unwrap_or_default();
     }
     let without_effect = match rate {
         None => return guard.unwrap_or_default(),
-        Some(rate) if by_the_second(rate) => return guard.unwrap_or_default(),
+        Some(rate) if rate.is_by_the_second() => return guard.unwrap_or_default(),
         Some(Rate::Unlimited) => "an unlimited limit",
         Some(Rate::Per { amount: 0, .. }) => "a ban",
         Some(Rate::Per { .. }) => "a limit per minute or longer",

@@ -20,7 +20,7 @@ use super::{
     SurgeGuard,
 };
 use crate::pattern::Pattern;
-use crate::units::{Rate, Unit};
+use crate::units::Rate;
 
 pub use envoy::envoy_ratelimit;
 pub use limitador::limitador;
@@ -89,8 +89,7 @@ impl Holding {
             overrides: Vec::new(),
             rollout: None,
         };
-        let long = matches!(rate, Rate::Per { unit: Unit::Month | Unit::Year, .. });
-        if long || self.exact.unwrap_or_else(|| is_too_small(&limit, self.agents)) {
+        if rate.is_for_exact_only() || self.exact.unwrap_or_else(|| is_too_small(&limit, self.agents)) {
             limit.enforcement = Enforcement::Exact(Exact { algorithm: window, ..Exact::default() });
         }
         limit

@@ -4,6 +4,7 @@ use super::*;
 use crate::attributes::Attributes;
 use crate::limits::{parse, print};
 use crate::matching::Encounter;
+use crate::units::Unit;
 
 const HOLDING: Holding = Holding { exact: None, agents: 10 };
 
