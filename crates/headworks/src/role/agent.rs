@@ -95,6 +95,7 @@ impl AgentNode {
         let unix = settings.http_unix.map(|path| serve::bind_unix("agent --http-unix", &path)).transpose()?;
         let http = http_listener.tcp_address()?;
         let node = settings.id.unwrap_or_else(|| identity::default_id("agent"));
+        let ports = Ports::new("agent", settings.security.clone()).in_zone(&settings.zone, &settings.region);
         let mut builder = Agent::builder(node.clone(), settings.zone)
             .region(settings.region)
             .aggregators(settings.aggregators)
@@ -103,7 +104,7 @@ impl AgentNode {
         if let Some(directory) = settings.state_dir {
             builder = builder.state_dir(directory);
         }
-        if let Some(tls) = settings.security.tls.clone() {
+        if let Some(tls) = settings.security.tls {
             builder = builder.tls(tls);
         }
         if let Some(own) = &settings.own_limits {
@@ -111,7 +112,6 @@ impl AgentNode {
         }
         let agent = builder.build();
         let limiter = agent.limiter();
-        let ports = Ports::new("agent", settings.security);
         let witness = ports.witness();
         let shared = settings.store.map(|store| share(&limiter, store, &ports));
         let front = HttpFront::new(limiter.clone(), shared.clone(), ports.readiness());

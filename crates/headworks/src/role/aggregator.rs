@@ -85,7 +85,7 @@ impl Aggregator {
         let seat = ZoneSeat::new(zone, settings.controllers.clone());
         let handle = tree::start("zone", seat, clock)?;
         let dialer = Dialer::of_aggregator(settings.security.tls.clone());
-        let ports = Ports::new("aggregator", settings.security);
+        let ports = Ports::new("aggregator", settings.security).in_zone(&settings.zone, &settings.region);
         let (asked, witness) = (handle.clone(), ports.witness());
         let answers = Admin::new(ports.readiness(), move || {
             let (asked, witness) = (asked.clone(), witness.clone());
