@@ -65,6 +65,10 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
     let store = args.store.open()?;
     let admin = args.access.at(args.admin)?;
     security.check_admin("agent --admin", admin.address(), admin.has_token())?;
+    if common.check {
+        println!("flags, files and limits of this agent are sound");
+        return Ok(());
+    }
     let stop = shutdown::on_signal()?;
     let agent = AgentNode::start(Settings {
         id: common.id,

@@ -55,6 +55,10 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
     security.check_parents("aggregator --controllers", &args.controllers)?;
     let admin = args.access.at(args.admin)?;
     security.check_admin("aggregator --admin", admin.address(), admin.has_token())?;
+    if common.check {
+        println!("flags, files and limits of this aggregator are sound");
+        return Ok(());
+    }
     let stop = shutdown::on_signal()?;
     let aggregator = Aggregator::start(Settings {
         id: common.id,
