@@ -39,6 +39,7 @@ mod limits_import;
 mod listeners;
 mod matching;
 mod metrics_text;
+mod monitoring;
 mod parent_missing;
 mod pipeline;
 mod release;
