@@ -15,6 +15,7 @@ fn promtool(args: &[&str]) {
 #[test]
 fn they_are_sound_and_fire_and_clear() {
     promtool(&["check", "config", "prometheus.yml"]);
+    promtool(&["check", "config", "--syntax-only", "../compose/prometheus.yml"]);
     promtool(&["check", "rules", "rules.yaml", "alerts.yaml"]);
     promtool(&["test", "rules", "alerts-test.yaml"]);
 }

@@ -19,6 +19,7 @@ mod churn;
 mod command_line;
 mod configmap;
 mod controller_away;
+mod deployments;
 mod descriptors;
 mod dev;
 mod drain;
