@@ -54,6 +54,7 @@ mod status;
 mod suspended;
 mod tls;
 mod tls_refused;
+mod traces;
 mod tree_bounds;
 mod trial;
 

@@ -24,6 +24,7 @@ use crate::manual::{CompletionsArgs, ManArgs};
 use crate::shadow_all::{ClientArgs, ShadowAllArgs};
 use crate::simulate::SimulateArgs;
 use crate::store::StoreArgs;
+use crate::traces;
 use crate::tree::HoldBack;
 use crate::trial::TrialArgs;
 
@@ -214,6 +215,10 @@ pub(crate) struct AgentArgs {
     /// Answer the same on a Unix socket
     #[arg(long, env = "HEADWORKS_HTTP_UNIX", value_name = "PATH")]
     pub(crate) http_unix: Option<PathBuf>,
+    /// Send a span of each request to /allow whose trace is recorded (`traceparent`) to this receiver of OpenTelemetry, over
+    /// gRPC; nothing waits for it [default: no spans]
+    #[arg(long, env = "HEADWORKS_TRACES", value_name = "URL", value_parser = traces::receiver_url)]
+    pub(crate) traces: Option<String>,
     /// Where to serve /metrics, /status, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9100", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,

@@ -26,6 +26,7 @@ mod shutdown;
 mod simulate;
 mod status;
 mod store;
+mod traces;
 mod tree;
 mod trial;
 
