@@ -19,6 +19,7 @@ mod load;
 mod logging;
 mod manual;
 mod metrics;
+mod patience;
 mod role;
 mod serve;
 mod shadow_all;
