@@ -20,12 +20,12 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// An event begins with its time, and nothing but its own line end is obeyed.
+/// An event begins with its time, or is one object of JSON; nothing but its own line end is obeyed.
 #[track_caller]
 fn has_one_line_an_event(node: &Node) {
     for line in node.process.stderr.lines() {
         let dated = line.len() > 20 && line.as_bytes()[..4].iter().all(u8::is_ascii_digit);
-        assert!(dated, "{} has a line that is no event: {line:?}", node.id);
+        assert!(dated || is_json_event(&line), "{} has a line that is no event: {line:?}", node.id);
         assert!(
             !line.chars().any(char::is_control),
             "{} lets a control character through: {line:?}",
@@ -33,6 +33,16 @@ fn has_one_line_an_event(node: &Node) {
         );
         assert!(line.len() < 2048, "{} has a line of {} bytes", node.id, line.len());
     }
+}
+
+/// With no value in it that a terminal would obey once it is read, and with the level that its writer gave it.
+fn is_json_event(line: &str) -> bool {
+    let Ok(serde_json::Value::Object(event)) = serde_json::from_str(line) else { return false };
+    let has = |key: &str| event.get(key).is_some_and(serde_json::Value::is_string);
+    let is_legible = |value: &serde_json::Value| !value.as_str().unwrap_or("").chars().any(char::is_control);
+    let level = event.get("level").and_then(serde_json::Value::as_str);
+    let known = level.is_some_and(|level| ["error", "warn", "info"].contains(&level));
+    known && has("time") && has("message") && event.values().all(is_legible)
 }
 
 /// The names of the metrics that a node tells.
@@ -47,7 +57,7 @@ fn families(node: &Node) -> Vec<String> {
 #[track_caller]
 fn metrics_are_readable(node: &Node) {
     let text = node.scrape().0;
-    assert!(!text.contains("evil_total"), "{}:\n{text}", node.id);
+    assert!(!text.lines().any(|line| line.starts_with("evil_total")), "{}:\n{text}", node.id);
     let faults = faults(&text);
     assert!(faults.is_none(), "{}: {}\n{text}", node.id, faults.unwrap());
 }
@@ -70,9 +80,26 @@ fn all_is_legible(fleet: &Fleet) {
     }
 }
 
+/// Controller and agent write JSON, the aggregator text.
+fn in_both_formats() -> FleetPlan {
+    let json = ["--log-format", "json"];
+    FleetPlan::new(PER_KEY).zones(&[("a", 1)]).agents_with(&json).controllers_with(&json)
+}
+
+#[test]
+fn zones_and_ids_that_look_like_metrics_stay_labels() {
+    const ZONE: &str = "x\"} 1 \\n evil_total{a=\"b\\";
+    let fleet = in_both_formats().zones(&[(ZONE, 1)]).start();
+    all_is_legible(&fleet);
+    let told = fleet.agents[0].scrape().0;
+    let escaped = ZONE.replace('\\', "\\\\").replace('"', "\\\"");
+    assert!(told.contains(&format!("zone=\"{escaped}\"")), "{told}");
+    assert!(fleet.controller.status().0.to_string().contains("evil_total"), "zones are told as they are");
+}
+
 #[test]
 fn hostile_values_stay_values() {
-    let fleet = FleetPlan::new(PER_KEY).zones(&[("a", 1)]).start();
+    let fleet = in_both_formats().start();
     let agent = &fleet.agents[0];
     let before: Vec<_> = fleet.nodes().map(families).collect();
     let long = "\u{1b}".repeat(1024);
@@ -122,7 +149,7 @@ fn hostile_names_are_refused_where_they_are_given() {
         let args = ["agent", "--aggregators", "http://127.0.0.1:1", "--zone", "a", flag, HOSTILE];
         assert_eq!(Process::run(args, QUICK).status.code(), Some(64), "{flag}");
     }
-    let fleet = FleetPlan::new(PER_KEY).zones(&[("a", 1)]).start();
+    let fleet = in_both_formats().start();
     let target = format!("GET /{}", encoded(HOSTILE));
     assert_eq!(send(fleet.controller.address("admin"), &target, &[], "").unwrap().status, 404);
     let target = format!("POST /{}", encoded(HOSTILE));
@@ -182,7 +209,7 @@ fn say(parent: &Node, messages: Vec<wire::ChildMessage>) -> Result<(), tonic::St
 
 #[test]
 fn hostile_names_from_the_wire_are_refused_or_stay_text() {
-    let fleet = FleetPlan::new(PER_KEY).zones(&[("a", 1)]).start();
+    let fleet = in_both_formats().start();
     for (node, zone) in [(HOSTILE, "z"), ("n", HOSTILE), (&"n".repeat(129), "z")] {
         let refused = say(&fleet.controller, vec![hello(node, zone)]).unwrap_err();
         assert_eq!(refused.code(), tonic::Code::InvalidArgument, "{refused}");

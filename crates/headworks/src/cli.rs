@@ -19,9 +19,12 @@ use crate::limits_diff::DiffArgs;
 use crate::limits_explain::ExplainArgs;
 use crate::limits_import::ImportArgs;
 use crate::load::LoadArgs;
+use crate::logging::LogArgs;
+use crate::manual::{CompletionsArgs, ManArgs};
 use crate::shadow_all::{ClientArgs, ShadowAllArgs};
 use crate::simulate::SimulateArgs;
 use crate::store::StoreArgs;
+use crate::traces;
 use crate::tree::HoldBack;
 use crate::trial::TrialArgs;
 
@@ -30,9 +33,8 @@ use crate::trial::TrialArgs;
 #[command(name = "headworks", version, max_term_width = 100)]
 #[command(after_help = "Start with `headworks dev`: a whole fleet in one process, held to its limits.")]
 pub(crate) struct Cli {
-    /// What to log: error, warn, info, debug, trace, or a filter such as headworks=debug,warn
-    #[arg(long, global = true, env = "HEADWORKS_LOG", default_value = "info", value_name = "LEVEL")]
-    pub(crate) log: String,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     /// Measure fleets of real processes on this machine
     #[command(subcommand)]
     Bench(BenchCommand),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -126,6 +130,9 @@ pub(crate) struct CommonArgs {
     /// Most time that a shutdown may take: not ready for a second, last report, streams closed
     #[arg(long, env = "HEADWORKS_GRACE", default_value = "10s", value_parser = duration::parse, value_name = "TIME")]
     pub(crate) grace: Duration,
+    /// Check flags, files and limits, and exit with 64 where something is wrong; nothing is opened or dialled
+    #[arg(long)]
+    pub(crate) check: bool,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
 }
@@ -208,6 +215,10 @@ pub(crate) struct AgentArgs {
     /// Answer the same on a Unix socket
     #[arg(long, env = "HEADWORKS_HTTP_UNIX", value_name = "PATH")]
     pub(crate) http_unix: Option<PathBuf>,
+    /// Send a span of each request to /allow whose trace is recorded (`traceparent`) to this receiver of OpenTelemetry, over
+    /// gRPC; nothing waits for it [default: no spans]
+    #[arg(long, env = "HEADWORKS_TRACES", value_name = "URL", value_parser = traces::receiver_url)]
+    pub(crate) traces: Option<String>,
     /// Where to serve /metrics, /status, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9100", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,

@@ -17,7 +17,9 @@ mod limits_import;
 mod limits_schema;
 mod load;
 mod logging;
+mod manual;
 mod metrics;
+mod patience;
 mod role;
 mod serve;
 mod shadow_all;
@@ -25,6 +27,7 @@ mod shutdown;
 mod simulate;
 mod status;
 mod store;
+mod traces;
 mod tree;
 mod trial;
 
@@ -32,6 +35,7 @@ use std::process::ExitCode;
 
 use cli::{BenchCommand, CertsCommand, Cli, Command, LimitsCommand};
 use failure::{Failure, USAGE};
+use logging::LogFormat;
 
 fn main() -> ExitCode {
     let cli = match Cli::read() {
@@ -41,7 +45,8 @@ fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
     };
-    let done = logging::start(&filter(&cli))
+    let format = cli.log.format;
+    let done = logging::start(&filter(&cli), format)
         .map_err(Failure::Usage)
         .and_then(|()| Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?))
         .and_then(|runtime| {
@@ -51,16 +56,24 @@ fn main() -> ExitCode {
             done
         });
     done.unwrap_or_else(|failure| {
-        eprintln!("headworks: {failure}");
+        tell(&failure, format);
         failure.code()
     })
+}
+
+/// Says why the program failed; whoever reads JSON from it gets JSON.
+fn tell(failure: &Failure, format: LogFormat) {
+    match format {
+        LogFormat::Text => eprintln!("headworks: {failure}"),
+        LogFormat::Json => failure.to_string().lines().for_each(|line| tracing::error!("{line}")),
+    }
 }
 
 /// What to log. A thousand agents in one process would bury its progress; of them only what is wrong, unless asked.
 fn filter(cli: &Cli) -> String {
     match cli.command {
-        Command::Bench(BenchCommand::Idle(_)) => format!("headworks_agent=warn,{}", cli.log),
-        _ => cli.log.clone(),
+        Command::Bench(BenchCommand::Idle(_)) => format!("headworks_agent=warn,{}", cli.log.filter),
+        _ => cli.log.filter.clone(),
     }
 }
 
@@ -86,6 +99,8 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Simulate(args) => return simulate::run(args).await,
         Command::Bench(BenchCommand::Surge(args)) => bench::surge(&args).await?,
         Command::Bench(BenchCommand::Idle(args)) => bench::idle(&args).await?,
+        Command::Completions(args) => manual::completions(&args)?,
+        Command::Man(args) => manual::man(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

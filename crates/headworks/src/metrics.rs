@@ -50,12 +50,16 @@ const COUNTERS: [(&str, &str); 18] = [
 ];
 
 /// What is so at the moment.
-const GAUGES: [(&str, &str); 20] = [
+const GAUGES: [(&str, &str); 22] = [
     ("headworks_drop_ratio", "Part of the offered that is dropped, or would be in shadow, from 0 to 1"),
     ("headworks_limit_rate", "Cost units a second that the limit lets pass; +Inf when unlimited"),
     (
         "headworks_budget_tokens",
         "Cost units that the budget has left, in the bucket that has least; below 0 is owed. Only on controllers and aggregators, for limits per minute, hour and day",
+    ),
+    (
+        "headworks_limit_load",
+        "What is offered as a part of what may pass, in the bucket of the limit where that is most; above 1 it drops. Only on controllers and aggregators",
     ),
     ("headworks_offered_rate", "Cost units a second that reach the limit at present"),
     ("headworks_buckets", "Buckets that the limit has on this node"),
@@ -83,6 +87,10 @@ const GAUGES: [(&str, &str); 20] = [
     ),
     ("headworks_store_up", "1 while the store of exact limits answers"),
     ("headworks_build_info", "1, with the release and the tier as labels"),
+    (
+        "headworks_node_info",
+        "1, with the node's id, tier, zone and region as labels, by which other metrics are told apart",
+    ),
 ];
 
 /// The status as Prometheus text.
@@ -105,6 +113,14 @@ fn describe() {
 fn record_node(status: &NodeStatus) {
     gauge!("headworks_build_info", "version" => status.version.clone(), "tier" => status.tier.clone())
         .set(1.0);
+    gauge!(
+        "headworks_node_info",
+        "node" => status.node.clone(),
+        "tier" => status.tier.clone(),
+        "zone" => status.zone.clone(),
+        "region" => status.region.clone(),
+    )
+    .set(1.0);
     for state in PlanState::ALL.map(PlanState::name) {
         gauge!("headworks_plan_state", "state" => state).set(f64::from(u8::from(state == status.state)));
     }
@@ -196,6 +212,9 @@ fn record_limit(limit: &LimitView) {
     gauge!("headworks_limit_rate", labels()).set(limit.rate.unwrap_or(f64::INFINITY));
     if let Some(tokens) = limit.tokens {
         gauge!("headworks_budget_tokens", labels()).set(tokens);
+    }
+    if let Some(load) = limit.load {
+        gauge!("headworks_limit_load", labels()).set(load);
     }
     gauge!("headworks_offered_rate", labels()).set(limit.offered);
     gauge!("headworks_buckets", labels()).set(limit.buckets as f64);

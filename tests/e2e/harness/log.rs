@@ -58,8 +58,11 @@ impl Log {
     }
 }
 
-/// A field of a log line, `name=value`, whether its value is quoted or not.
+/// A field of a log line, `name=value`, whether its value is quoted or not; or of one that is JSON.
 fn field(line: &str, name: &str) -> Option<String> {
+    if let Ok(event) = serde_json::from_str::<serde_json::Value>(line) {
+        return event[name].as_str().map(str::to_owned);
+    }
     let mut words = line.split_whitespace();
     let value = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))?;
     Some(value.trim_matches('"').to_owned())

@@ -10,11 +10,16 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::patience::{Patience, Reaction};
 use super::token::TokenFile;
+use crate::patience::{Patience, Reaction};
 
 /// What is open to everybody who can reach the port, wherever it is bound.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+/// Refusals that are told at once: a script that was not told of a new token fails in every line.
+const AT_ONCE: u32 = 20;
+/// And each second after that.
+const PER_SECOND: f64 = 1.0;
 
 /// The gate of one admin port.
 #[derive(Debug)]
@@ -46,7 +51,7 @@ fn needs_token(method: &Method, path: &str, wide: bool) -> bool {
 
 impl Gate {
     pub(super) fn new(token: Option<Arc<TokenFile>>, wide: bool) -> Self {
-        let patience = Mutex::new(Patience::new(Instant::now()));
+        let patience = Mutex::new(Patience::new(AT_ONCE, PER_SECOND, Instant::now()));
         Self { token, wide, refused: AtomicU64::new(0), patience }
     }
 
@@ -70,7 +75,7 @@ impl Gate {
 
     fn refuse(&self, request: &Request, refusal: Refusal) -> Response {
         self.refused.fetch_add(1, Relaxed);
-        let reaction = self.patience.lock().unwrap_or_else(PoisonError::into_inner).refuse(Instant::now());
+        let reaction = self.patience.lock().unwrap_or_else(PoisonError::into_inner).meet(Instant::now());
         if let Reaction::Say { unsaid } = reaction {
             let (method, path) = (request.method().as_str(), request.uri().path());
             tracing::warn!(method, path, unsaid, "admin request refused: {}", refusal.cause());

@@ -7,7 +7,6 @@ mod args;
 mod client;
 mod gate;
 mod limits;
-mod patience;
 mod port;
 mod shadow_all;
 mod token;

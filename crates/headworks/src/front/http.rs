@@ -6,9 +6,9 @@ use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::pin::Pin;
 
-use axum::http::{Method, Request, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use futures_util::future::Either;
-use headworks_agent::{Limiter, SharedLimiter};
+use headworks_agent::{Limiter, SharedLimiter, Verdict};
 use headworks_core::attributes::Attributes;
 use hyper::body::{Body as _, Incoming};
 use hyper::service::Service;
@@ -18,6 +18,7 @@ use super::answer::{self, Answer};
 use super::query::Query;
 use super::stats;
 use crate::serve::MAX_BODY_BYTES;
+use crate::traces::{Decision, Traces};
 
 /// The agent's API as a service; all connections share one limiter.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub(crate) struct HttpFront {
     /// The same, where exact limits are in a store.
     shared: Option<SharedLimiter>,
     readiness: watch::Receiver<bool>,
+    traces: Option<Traces>,
 }
 
 impl HttpFront {
@@ -38,14 +40,19 @@ impl HttpFront {
         shared: Option<SharedLimiter>,
         readiness: watch::Receiver<bool>,
     ) -> Self {
-        Self { limiter, shared, readiness }
+        Self { limiter, shared, readiness, traces: None }
     }
 
-    fn answer(&self, method: &Method, uri: &Uri) -> Answer {
+    /// The same with spans of its decisions.
+    pub(crate) fn traced(self, traces: Option<Traces>) -> Self {
+        Self { traces, ..self }
+    }
+
+    fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Answer {
         let reads = matches!(*method, Method::GET | Method::HEAD);
         match uri.path() {
             "/allow" if matches!(*method, Method::GET | Method::POST) => {
-                self.allow(uri.query().unwrap_or(""))
+                self.allow(uri.query().unwrap_or(""), headers)
             }
             "/allow" => answer::wrong_method("GET, POST"),
             "/stats" | "/healthz" | "/readyz" if !reads => answer::wrong_method("GET, HEAD"),
@@ -58,14 +65,19 @@ impl HttpFront {
         }
     }
 
-    fn allow(&self, query: &str) -> Answer {
+    fn allow(&self, query: &str, headers: &HeaderMap) -> Answer {
         match Query::parse(query) {
             Ok(query) => {
-                let pairs = query.pairs();
-                answer::of_verdict(&self.limiter.check(Attributes::new(&pairs), query.cost))
+                let (pairs, decision) = (query.pairs(), self.decision(headers));
+                of_verdict(&self.limiter.check(Attributes::new(&pairs), query.cost), decision)
             }
             Err(error) => answer::error(StatusCode::BAD_REQUEST, &error.to_string()),
         }
+    }
+
+    /// A span, for a request whose trace is recorded.
+    fn decision(&self, headers: &HeaderMap) -> Option<Decision> {
+        self.traces.as_ref()?.begin(headers)
     }
 
     fn ready(&self) -> Answer {
@@ -81,11 +93,18 @@ fn asks_to_allow<B>(request: &Request<B>) -> bool {
     request.uri().path() == "/allow" && matches!(*request.method(), Method::GET | Method::POST)
 }
 
-async fn allow_shared(shared: &SharedLimiter, uri: &Uri) -> Answer {
+fn of_verdict(verdict: &Verdict, decision: Option<Decision>) -> Answer {
+    if let Some(decision) = decision {
+        decision.end(verdict);
+    }
+    answer::of_verdict(verdict)
+}
+
+async fn allow_shared(shared: &SharedLimiter, uri: &Uri, decision: Option<Decision>) -> Answer {
     match Query::parse(uri.query().unwrap_or("")) {
         Ok(query) => {
             let pairs = query.pairs();
-            answer::of_verdict(&shared.check(Attributes::new(&pairs), query.cost).await)
+            of_verdict(&shared.check(Attributes::new(&pairs), query.cost).await, decision)
         }
         Err(error) => answer::error(StatusCode::BAD_REQUEST, &error.to_string()),
     }
@@ -109,9 +128,10 @@ impl Service<Request<Incoming>> for HttpFront {
         match &self.shared {
             Some(shared) if asks_to_allow(&request) => {
                 let (shared, uri) = (shared.clone(), request.uri().clone());
-                Either::Right(Box::pin(async move { Ok(allow_shared(&shared, &uri).await) }))
+                let decision = self.decision(request.headers());
+                Either::Right(Box::pin(async move { Ok(allow_shared(&shared, &uri, decision).await) }))
             }
-            _ => Either::Left(ready(Ok(self.answer(request.method(), request.uri())))),
+            _ => Either::Left(ready(Ok(self.answer(request.method(), request.uri(), request.headers())))),
         }
     }
 }
@@ -124,7 +144,7 @@ mod tests {
     /// Status of the answer to `method` on `path`, with `Allow` if it has one.
     fn status(method: &Method, path: &'static str, ready: bool) -> (u16, Option<String>) {
         let front = HttpFront::new(Agent::builder("a", "z").build().limiter(), None, watch::channel(ready).1);
-        let answer = front.answer(method, &Uri::from_static(path));
+        let answer = front.answer(method, &Uri::from_static(path), &HeaderMap::new());
         let allow = answer.headers().get("allow").map(|methods| methods.to_str().unwrap().to_owned());
         (answer.status().as_u16(), allow)
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use headworks_agent::uplink::Stay;
 use headworks_agent::{Agent, Limiter, LimiterStats, SharedLimiter, Store};
 use headworks_core::message::Tier;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +24,7 @@ use crate::front::HttpFront;
 use crate::serve;
 use crate::shutdown::{self, LINGER};
 use crate::status;
+use crate::traces::Traces;
 
 /// How long an agent that starts waits for its store.
 const STORE_AT_START: Duration = Duration::from_secs(1);
@@ -41,6 +42,8 @@ pub(super) struct Settings {
     pub(super) own_limits: Option<OwnLimits>,
     /// Counts exact limits for many agents; each counts by itself without.
     pub(super) store: Option<Store>,
+    /// Where spans of decisions go.
+    pub(super) traces: Option<String>,
     pub(super) http: SocketAddr,
     pub(super) http_unix: Option<PathBuf>,
     pub(super) admin: AdminSettings,
@@ -54,6 +57,7 @@ pub(super) struct AgentNode {
     ports: Ports,
     leaving: CancellationToken,
     uplink: JoinHandle<()>,
+    traces: Option<Traces>,
 }
 
 /// `headworks agent`.
@@ -61,10 +65,15 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
     let common = args.common;
     let security = Security::of(&common.tls, Tier::Agent)?.with_http_tls(args.http_tls);
     security.check_parents("agent --aggregators", &args.aggregators)?;
+    security.check_parents("agent --traces", args.traces.as_slice())?;
     let own_limits = args.limits.filter(|_| args.standalone).map(OwnLimits::load).transpose()?;
     let store = args.store.open()?;
     let admin = args.access.at(args.admin)?;
     security.check_admin("agent --admin", admin.address(), admin.has_token())?;
+    if common.check {
+        println!("flags, files and limits of this agent are sound");
+        return Ok(());
+    }
     let stop = shutdown::on_signal()?;
     let agent = AgentNode::start(Settings {
         id: common.id,
@@ -77,6 +86,7 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
         state_dir: args.state_dir,
         own_limits,
         store,
+        traces: args.traces,
         http: args.http,
         http_unix: args.http_unix,
         admin,
@@ -95,6 +105,8 @@ impl AgentNode {
         let unix = settings.http_unix.map(|path| serve::bind_unix("agent --http-unix", &path)).transpose()?;
         let http = http_listener.tcp_address()?;
         let node = settings.id.unwrap_or_else(|| identity::default_id("agent"));
+        let ports = Ports::new("agent", settings.security.clone()).in_zone(&settings.zone, &settings.region);
+        let traces = settings.traces.map(|url| Traces::to(&url, &node, &settings.zone)).transpose()?;
         let mut builder = Agent::builder(node.clone(), settings.zone)
             .region(settings.region)
             .aggregators(settings.aggregators)
@@ -103,7 +115,7 @@ impl AgentNode {
         if let Some(directory) = settings.state_dir {
             builder = builder.state_dir(directory);
         }
-        if let Some(tls) = settings.security.tls.clone() {
+        if let Some(tls) = settings.security.tls {
             builder = builder.tls(tls);
         }
         if let Some(own) = &settings.own_limits {
@@ -111,10 +123,9 @@ impl AgentNode {
         }
         let agent = builder.build();
         let limiter = agent.limiter();
-        let ports = Ports::new("agent", settings.security);
         let witness = ports.witness();
         let shared = settings.store.map(|store| share(&limiter, store, &ports));
-        let front = HttpFront::new(limiter.clone(), shared.clone(), ports.readiness());
+        let front = HttpFront::new(limiter.clone(), shared.clone(), ports.readiness()).traced(traces.clone());
         ports.service("http", http_listener, front.clone());
         if let Some(unix) = unix {
             ports.service("http-unix", unix, front);
@@ -139,7 +150,7 @@ impl AgentNode {
             shared.is_connected_within(STORE_AT_START).await;
         }
         ports.set_ready(true);
-        Ok(Self { limiter, http, ports, leaving, uplink })
+        Ok(Self { limiter, http, ports, leaving, uplink, traces })
     }
 
     /// Not ready for `linger`, while requests are still answered; then no more of them, the last report, and closed.
@@ -149,6 +160,9 @@ impl AgentNode {
         self.ports.close().await;
         self.leaving.cancel();
         let _ = self.uplink.await;
+        if let Some(traces) = self.traces {
+            let _ = spawn_blocking(move || traces.end()).await;
+        }
     }
 }
 

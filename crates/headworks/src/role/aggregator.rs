@@ -55,6 +55,10 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
     security.check_parents("aggregator --controllers", &args.controllers)?;
     let admin = args.access.at(args.admin)?;
     security.check_admin("aggregator --admin", admin.address(), admin.has_token())?;
+    if common.check {
+        println!("flags, files and limits of this aggregator are sound");
+        return Ok(());
+    }
     let stop = shutdown::on_signal()?;
     let aggregator = Aggregator::start(Settings {
         id: common.id,
@@ -85,7 +89,7 @@ impl Aggregator {
         let seat = ZoneSeat::new(zone, settings.controllers.clone());
         let handle = tree::start("zone", seat, clock)?;
         let dialer = Dialer::of_aggregator(settings.security.tls.clone());
-        let ports = Ports::new("aggregator", settings.security);
+        let ports = Ports::new("aggregator", settings.security).in_zone(&settings.zone, &settings.region);
         let (asked, witness) = (handle.clone(), ports.witness());
         let answers = Admin::new(ports.readiness(), move || {
             let (asked, witness) = (asked.clone(), witness.clone());

@@ -111,6 +111,7 @@ impl Fleet {
                 state_dir: None,
                 own_limits: None,
                 store: None,
+                traces: None,
                 http: if self.agents.is_empty() { http } else { free_port() },
                 http_unix: None,
                 admin: AdminSettings::read_only(free_port()),

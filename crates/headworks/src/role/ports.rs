@@ -29,6 +29,8 @@ const UNDER_WAY: Duration = Duration::from_secs(2);
 /// What a node serves, and whether it is ready.
 pub(crate) struct Ports {
     role: &'static str,
+    zone: String,
+    region: String,
     security: Security,
     tree_counters: Arc<TreeCounters>,
     ready: watch::Sender<bool>,
@@ -41,12 +43,19 @@ impl Ports {
     pub(super) fn new(role: &'static str, security: Security) -> Self {
         Self {
             role,
+            zone: String::new(),
+            region: String::new(),
             security,
             tree_counters: Arc::default(),
             ready: watch::Sender::new(false),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
+    }
+
+    /// The same for a node that stands in a zone.
+    pub(super) fn in_zone(self, zone: &str, region: &str) -> Self {
+        Self { zone: zone.to_owned(), region: region.to_owned(), ..self }
     }
 
     /// Whether the node is ready, for those who are asked.
@@ -104,9 +113,14 @@ impl Ports {
         }
     }
 
-    /// What the ports themselves have to tell, for a status.
+    /// What the ports themselves have to tell, and where the node stands, for a status.
     pub(super) fn witness(&self) -> Witness {
-        Witness { tls: self.security.tls.clone(), tree: self.tree_counters.clone() }
+        Witness {
+            zone: self.zone.clone(),
+            region: self.region.clone(),
+            tls: self.security.tls.clone(),
+            tree: self.tree_counters.clone(),
+        }
     }
 
     fn announce(&self, what: &str, address: &str) {
@@ -130,6 +144,8 @@ impl Ports {
 /// Tells what happened at the ports of a node.
 #[derive(Clone)]
 pub(super) struct Witness {
+    zone: String,
+    region: String,
     tls: Option<Tls>,
     tree: Arc<TreeCounters>,
 }
@@ -138,6 +154,8 @@ impl Witness {
     /// The status with that in it.
     pub(super) fn complete(&self, status: NodeStatus) -> NodeStatus {
         NodeStatus {
+            zone: self.zone.clone(),
+            region: self.region.clone(),
             tls: self.tls.as_ref().map(|tls| tls.status().into()),
             reports_throttled: self.tree.throttled.load(Relaxed),
             tree_closed_silent: self.tree.silent.load(Relaxed),

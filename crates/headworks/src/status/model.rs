@@ -14,6 +14,12 @@ pub(crate) struct NodeStatus {
     pub(crate) node: String,
     /// agent, aggregator or controller.
     pub(crate) tier: String,
+    /// The zone that it stands in, of an agent or an aggregator.
+    #[serde(default)]
+    pub(crate) zone: String,
+    /// The region of that zone, if it has one.
+    #[serde(default)]
+    pub(crate) region: String,
     /// The release it runs.
     pub(crate) version: String,
     /// What its plan is worth: none, fresh, alone or open. A controller's own is fresh.
@@ -210,6 +216,10 @@ pub(crate) struct LimitView {
     /// and on agents, which are told headrooms.
     #[serde(default)]
     pub(crate) tokens: Option<f64>,
+    /// What is offered as a part of what may pass, in the bucket where that is most; null on agents, for bans, and for a budget
+    /// that is used up.
+    #[serde(default)]
+    pub(crate) load: Option<f64>,
     /// The buckets that are offered most.
     pub(crate) top: Vec<Top>,
     /// Counted since the node started.

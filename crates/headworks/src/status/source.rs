@@ -67,7 +67,7 @@ fn of_parent<S: Seat>(seat: &S, set: &LimitSet, now: Moment) -> NodeStatus {
         aggregators: status.aggregators,
         agents: status.agents,
     };
-    let least = least_tokens(children);
+    let tightest = tightest(children);
     NodeStatus {
         node: children.node().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -77,7 +77,7 @@ fn of_parent<S: Seat>(seat: &S, set: &LimitSet, now: Moment) -> NodeStatus {
         twins: children.twins(),
         zones: zones(children).into_iter().map(zone).collect(),
         children: children_of(children, now),
-        limits: limits(set, children).iter().map(|status| of_limit(status, &least, children)).collect(),
+        limits: limits(set, children).iter().map(|status| of_limit(status, &tightest, children)).collect(),
         ..NodeStatus::default()
     }
 }
@@ -115,15 +115,30 @@ fn children_of(children: &Children, now: Moment) -> Vec<Child> {
     listed
 }
 
-/// What each budget has left, by limit, in the bucket that has least: that one is the next to drop.
-fn least_tokens(children: &Children) -> HashMap<&str, f64> {
-    let mut least: HashMap<&str, f64> = HashMap::new();
+/// Of a limit's buckets, those that drop next.
+#[derive(Clone, Copy, Default)]
+struct Tightest {
+    /// What a budget has left where it has least.
+    tokens: Option<f64>,
+    /// The offered as a part of what may pass, where that is most.
+    load: Option<f64>,
+}
+
+/// The same for every limit.
+fn tightest(children: &Children) -> HashMap<&str, Tightest> {
+    let mut by_limit: HashMap<&str, Tightest> = HashMap::new();
     for (_, key, bucket) in children.buckets().iter() {
+        let tightest = by_limit.entry(&key.limit).or_default();
         if let Some(tokens) = bucket.tokens {
-            least.entry(&key.limit).and_modify(|least| *least = least.min(tokens)).or_insert(tokens);
+            tightest.tokens = Some(tightest.tokens.map_or(tokens, |least| least.min(tokens)));
+        }
+        let load = bucket.headroom.map(|headroom| headroom.value().recip());
+        // Bans have no load: whatever is offered is too much.
+        if let Some(load) = load.filter(|load| load.is_finite() || bucket.tokens.is_some()) {
+            tightest.load = Some(tightest.load.map_or(load, |most| most.max(load)));
         }
     }
-    least
+    by_limit
 }
 
 fn top_of(limit: &Limit, top: &TopBucket, children: &Children) -> Top {
@@ -140,7 +155,8 @@ fn top_of(limit: &Limit, top: &TopBucket, children: &Children) -> Top {
     }
 }
 
-fn of_limit(status: &LimitStatus, least: &HashMap<&str, f64>, children: &Children) -> LimitView {
+fn of_limit(status: &LimitStatus, tightest: &HashMap<&str, Tightest>, children: &Children) -> LimitView {
+    let tightest = tightest.get(&*status.limit.name).copied().unwrap_or_default();
     LimitView {
         offered: status.offered,
         admitted: (status.offered - status.dropped).max(0.0),
@@ -149,7 +165,8 @@ fn of_limit(status: &LimitStatus, least: &HashMap<&str, f64>, children: &Childre
         ratio: status.ratio.value(),
         buckets: status.buckets,
         untracked: status.untracked,
-        tokens: least.get(&*status.limit.name).copied(),
+        tokens: tightest.tokens,
+        load: tightest.load.or((status.limit.rate.per_second() > 0.0).then_some(0.0)),
         top: status.top.iter().map(|top| top_of(&status.limit, top, children)).collect(),
         totals: status.counts.into(),
         ..named(&status.limit)
@@ -215,6 +232,7 @@ fn named(limit: &Limit) -> LimitView {
         buckets: 0,
         untracked: 0,
         tokens: None,
+        load: None,
         top: Vec::new(),
         totals: Totals::default(),
     }

@@ -211,6 +211,7 @@ mod tests {
             buckets: 1,
             untracked: 0,
             tokens: None,
+            load: None,
             top: Vec::new(),
             totals: Totals::default(),
         }
