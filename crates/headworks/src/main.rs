@@ -4,6 +4,7 @@ mod admin;
 mod bench;
 mod certs;
 mod cli;
+mod console;
 mod duration;
 mod failure;
 mod front;

@@ -6,5 +6,7 @@ mod source;
 mod table;
 
 pub(crate) use client::{ask, ask_with, run};
-pub(crate) use model::{EffectView, HeldView, LimitView, NodeStatus, StoreView, TlsView};
+#[cfg(test)]
+pub(crate) use model::Zone;
+pub(crate) use model::{Child, EffectView, HeldView, LimitView, NodeStatus, StoreView, TlsView, Totals};
 pub(crate) use source::{held, of_agent, of_fleet, of_zone};
