@@ -18,6 +18,7 @@ mod chaos;
 mod churn;
 mod command_line;
 mod configmap;
+mod console;
 mod controller_away;
 mod descriptors;
 mod dev;
@@ -52,6 +53,7 @@ mod status;
 mod suspended;
 mod tls;
 mod tls_refused;
+mod top;
 mod tree_bounds;
 mod trial;
 

@@ -22,6 +22,7 @@ use crate::load::LoadArgs;
 use crate::shadow_all::{ClientArgs, ShadowAllArgs};
 use crate::simulate::SimulateArgs;
 use crate::store::StoreArgs;
+use crate::top::TopArgs;
 use crate::tree::HoldBack;
 use crate::trial::TrialArgs;
 
@@ -78,6 +79,7 @@ pub(crate) enum Command {
     /// Show what a node sees: zones, children, and each limit's rates and drop ratio
     Status(StatusArgs),
     // Their help is that of their flags: doc comments here would take its place.
+    Top(TopArgs),
     ShadowAll(ShadowAllArgs),
     Trial(TrialArgs),
     Simulate(SimulateArgs),
@@ -250,7 +252,7 @@ pub(crate) struct ControllerArgs {
     /// Where aggregators attach (gRPC)
     #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7200", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// Where to serve /metrics, /status, /limits, /trial, /shadow-all, /healthz and /readyz
+    /// Where to serve the console, a page for browsers, and /metrics, /status, /limits, /trial, /shadow-all, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
     #[command(flatten)]
@@ -273,7 +275,7 @@ pub(crate) struct DevArgs {
     /// Where the first agent answers /allow
     #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
     pub(crate) http: SocketAddr,
-    /// Where the controller serves /metrics, /status and /shadow-all
+    /// Where the controller serves the console, /metrics, /status and /shadow-all
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
     #[command(flatten)]

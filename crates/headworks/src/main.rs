@@ -26,6 +26,7 @@ mod shutdown;
 mod simulate;
 mod status;
 mod store;
+mod top;
 mod tree;
 mod trial;
 
@@ -82,6 +83,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
             return load::run(args).await.map_err(|error| Failure::of(&error).into_usage());
         }
         Command::Status(args) => status::run(&args).await?,
+        Command::Top(args) => top::run(&args).await?,
         Command::ShadowAll(args) => shadow_all::run(&args).await?,
         Command::Trial(args) => trial::run(&args).await?,
         Command::Simulate(args) => return simulate::run(args).await,

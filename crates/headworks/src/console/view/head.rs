@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::super::board::Known;
 use super::super::refused::RefusalSummary;
-use super::state::State;
-use crate::status::HeldView;
+use crate::status::{HeldView, State};
 
 /// Reasons told why limits are held back.
 const CAUSES: usize = 10;
@@ -71,7 +70,8 @@ impl Head {
 fn states(known: &Known) -> BTreeMap<State, usize> {
     let mut states = BTreeMap::new();
     for (view, limit) in known.limits() {
-        *states.entry(State::of(view, limit, known.sample.status.shadow_all)).or_default() += 1;
+        let exact = limit.is_some_and(|limit| limit.exact().is_some());
+        *states.entry(State::of(view, exact, known.sample.status.shadow_all)).or_default() += 1;
     }
     states
 }

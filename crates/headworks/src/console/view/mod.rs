@@ -6,7 +6,6 @@ mod head;
 mod limit;
 mod limits;
 mod row;
-mod state;
 
 use serde::{Deserialize, Serialize};
 

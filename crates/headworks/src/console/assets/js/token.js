@@ -35,7 +35,11 @@ export async function json(path, options) {
 /** Lets whoever looks give a token, or take it back. */
 export function openDialog(reason = "") {
   const input = el("input", { type: "password", autocomplete: "off", "aria-label": "Admin token", placeholder: "what the file of --admin-token-file holds" });
-  const dialog = el("dialog", { "aria-label": "Admin token" },
+  const submit = (event) => {
+    event.preventDefault();
+    done(input.value.trim());
+  };
+  const dialog = el("dialog", { "aria-label": "Admin token" }, el("form", { onsubmit: submit },
     el("h2", {}, "Admin token"),
     reason ? el("p", { class: "over-text" }, reason) : null,
     el("p", {}, "Without it this page only reads. With it, you can turn every limit to shadow and confirm limits that are held back. It is kept until this tab is closed."),
@@ -43,14 +47,11 @@ export function openDialog(reason = "") {
     el("div", { class: "choices" },
       has() ? el("button", { type: "button", onclick: () => done("") }, "Forget it") : null,
       el("button", { type: "button", onclick: () => dialog.close() }, "Cancel"),
-      el("button", { type: "button", class: "firm", onclick: () => done(input.value.trim()) }, "Use it")));
+      el("button", { type: "submit", class: "firm" }, "Use it"))));
   const done = (token) => {
     set(token);
     dialog.close();
   };
-  input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") done(input.value.trim());
-  });
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
