@@ -18,14 +18,14 @@ export function open(root, { settings }, again) {
   const pages = pager((page) => change({ page }));
   const found = el("span", { class: "count", role: "status" });
   const body = el("tbody");
-  const titles = ["Node", "Tier", "Zone", "State", "Agents", "Buckets", "Last report"];
-  const head = titles.map((title, index) => el("th", { scope: "col", class: index > 3 ? "num" : "" }, title));
+  const titles = ["Node", "State", "Tier", "Zone", "Agents", "Buckets", "Last report"];
+  const head = titles.map((title, index) => el("th", { scope: "col", class: index > 1 ? "num" : "" }, title));
   const onOff = switchCard();
   root.append(el("h1", { class: "visually-hidden" }, "Fleet"), el("div", { class: "cards" },
     el("section", { class: "card" }, el("header", {}, el("h2", {}, "Zones")), zones.node),
     onOff.node,
     el("section", { class: "card wide" }, el("header", {}, el("h2", {}, "Attached to this controller"), el("p", {}, "aggregators report for the agents below them")),
-      el("div", { class: "controls" }, search, found, pages.node), el("table", {}, el("thead", {}, el("tr", {}, head)), body))));
+      el("div", { class: "controls" }, search, found, pages.node), el("table", { class: "folds" }, el("thead", {}, el("tr", {}, head)), body))));
   return {
     search,
     settings: () => asked,
@@ -43,11 +43,12 @@ export function open(root, { settings }, again) {
 
 function nodeRow(child) {
   const name = child.silent ? "stale" : "fresh";
+  const figure = (label, text) => el("td", { class: "num", "data-label": label }, text);
   return el("tr", {},
-    el("td", { class: "name" }, child.node), el("td", {}, child.tier), el("td", {}, child.zone),
-    el("td", {}, el("span", { class: `state ${name}` }, state(name))),
-    el("td", { class: "num" }, count(child.agents)), el("td", { class: "num" }, count(child.buckets)),
-    el("td", { class: "num" }, `${lasted(child.report_age_ms / 1000)} ago`));
+    el("td", { class: "name" }, child.node),
+    el("td", { class: "is" }, el("span", { class: `state ${name}` }, state(name))),
+    figure("tier", child.tier), figure("zone", child.zone), figure("agents", count(child.agents)),
+    figure("buckets", count(child.buckets)), figure("last report", `${lasted(child.report_age_ms / 1000)} ago`));
 }
 
 const MEANING = {

@@ -1,7 +1,7 @@
 // What stands above every page: figures of the whole, and what somebody should know at once.
 
 import { el, fill, say } from "./dom.js";
-import { count, lasted, moment, several } from "./format.js";
+import { count, moment, several } from "./format.js";
 import * as token from "./token.js";
 
 const summary = document.getElementById("summary");
@@ -47,7 +47,7 @@ function notice(look, ...what) {
 
 function noticesOf(head) {
   return [
-    head.held && held(head.held),
+    head.held && held(head),
     head.refused.stands && notice("over",
       el("div", {}, el("b", {}, "A limits file was refused"), ` at ${moment(head.refused.at)}; the limits of generation ${head.generation} stay in force.`),
       el("a", { href: "#/file" }, "See its faults")),
@@ -62,14 +62,14 @@ function noticesOf(head) {
   ].filter(Boolean);
 }
 
-function held(held) {
+function held({ held, at }) {
   const causes = held.causes.map((cause) => el("li", {}, cause));
   if (held.more > 0) causes.push(el("li", {}, `and ${several(held.more, "limit")} more`));
   const apply = () => token.confirm("Put these limits in force?",
     `They were held back, since at the present demand they would newly drop much. Digest ${held.digest.slice(0, 12)}.`,
     "Put them in force", () => token.json("/limits/apply", { method: "POST", body: JSON.stringify({ digest: held.digest }) }));
   return notice("over",
-    el("div", {}, el("b", {}, `New limits are held back for ${lasted(held.age_ms / 1000)}`), ", until somebody confirms them:", el("ul", {}, causes)),
+    el("div", {}, el("b", {}, "New limits are held back"), ` since ${moment(at - held.age_ms / 1000)}, until somebody confirms them:`, el("ul", {}, causes)),
     token.has() ? el("button", { type: "button", class: "firm", onclick: apply }, "Confirm…") : el("code", {}, "headworks limits apply"));
 }
 

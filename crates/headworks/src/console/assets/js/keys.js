@@ -33,7 +33,7 @@ export function start() {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       if (step(event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
     } else if (event.key === "Escape") leave(search);
-    else if (event.key === "Enter" && typing) step(1) && document.activeElement.click();
+    else if (event.key === "Enter" && typing) step(1);
     else if (typing) return;
     else if (event.key === "/") {
       search?.focus();

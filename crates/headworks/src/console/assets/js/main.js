@@ -21,6 +21,9 @@ let page = null;
 let stream = null;
 let heard = null;
 let reason = "";
+let hiding;
+// A page that nobody sees gives its stream back after a while: a browser has few for one server, and a controller few for all.
+const HIDDEN = 30_000;
 
 function open() {
   stream?.stop();
@@ -71,5 +74,10 @@ theme.start(document.getElementById("theme"), recolour);
 token.start(document.getElementById("token"));
 keys.start();
 addEventListener("hashchange", open);
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hiding);
+  if (document.hidden) hiding = setTimeout(() => stream.stop(), HIDDEN);
+  else listen();
+});
 setInterval(showLink, 1000);
 open();
