@@ -9,6 +9,7 @@ use headworks_core::children::{Bucket, Child};
 use headworks_core::limits::LimitSet;
 use headworks_core::node::Node;
 use headworks_core::units::{Headroom, Moment};
+use serde::Serialize;
 
 use crate::status::{self, NodeStatus};
 use crate::tree::FleetSeat;
@@ -44,11 +45,11 @@ pub(super) struct Demand {
     pub(super) would_drop: f64,
 }
 
-/// One bucket.
-#[derive(Clone, Debug)]
+/// One bucket, as it is told.
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct OfBucket {
     pub(super) scope: Vec<String>,
-    /// The values that tell it apart; `None` for all that are not tracked.
+    /// The values that tell it apart; null for all that are not tracked.
     pub(super) values: Option<Vec<String>>,
     pub(super) offered: f64,
     pub(super) ratio: f64,

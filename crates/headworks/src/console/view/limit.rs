@@ -56,18 +56,7 @@ struct Buckets {
     found: usize,
     page: usize,
     pages: usize,
-    rows: Vec<BucketRow>,
-}
-
-#[derive(Serialize)]
-struct BucketRow {
-    scope: Vec<String>,
-    /// Null for all that are not tracked.
-    values: Option<Vec<String>>,
-    rate: String,
-    offered: f64,
-    ratio: f64,
-    tokens: Option<f64>,
+    rows: Vec<OfBucket>,
 }
 
 pub(super) fn page(asked: &Asked, known: &Known, series: &Series, zones: &Zones) -> LimitPage {
@@ -90,7 +79,7 @@ pub(super) fn page(asked: &Asked, known: &Known, series: &Series, zones: &Zones)
                 found: found.len(),
                 page: page.number,
                 pages: page.pages,
-                rows: page.take(found.iter()).map(|bucket| BucketRow::of(bucket)).collect(),
+                rows: page.take(found.iter()).map(|bucket| OfBucket::clone(bucket)).collect(),
             }
         }),
     }
@@ -126,17 +115,4 @@ fn busiest(limit: &Limit, view: &LimitView, known: &Known) -> Option<Busiest> {
 fn fits(bucket: &OfBucket, part: &str) -> bool {
     let values = bucket.values.iter().flatten();
     part.is_empty() || values.chain(&bucket.scope).any(|text| has(text, part))
-}
-
-impl BucketRow {
-    fn of(bucket: &OfBucket) -> Self {
-        Self {
-            scope: bucket.scope.clone(),
-            values: bucket.values.clone(),
-            rate: bucket.rate.clone(),
-            offered: bucket.offered,
-            ratio: bucket.ratio,
-            tokens: bucket.tokens,
-        }
-    }
 }

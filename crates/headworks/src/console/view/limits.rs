@@ -76,7 +76,8 @@ fn key(sort: Sort, limit: &LimitView, series: &Series) -> [f32; 3] {
         Sort::Admitted => [lately(|point| point.admitted), 0.0, 0.0],
         Sort::Ratio => [lately(|point| point.ratio), lately(offered), 0.0],
         Sort::Over => {
-            let is_over = if limit.ratio > 0.0 && limit.offered > 0.0 { 1.0 } else { 0.0 };
+            let over = limit.ratio + limit.dropped + limit.would_drop;
+            let is_over = if over > 0.0 && limit.offered > 0.0 { 1.0 } else { 0.0 };
             [is_over, lately(|point| point.offered * point.ratio), lately(offered)]
         }
     }

@@ -6,6 +6,10 @@ const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
 // Events come each second; on a controller with a million buckets less often.
 const SILENCE = 70_000;
+// The longest that a timer takes: nothing changes until somebody gives a token.
+const FOREVER = 2 ** 31 - 1;
+
+class NoToken extends Error {}
 
 /** A stream that goes on until `stop()`: `told(event)` for each event, `lost(reason)` when there is none for now. */
 export function follow(query, told, lost) {
@@ -24,9 +28,10 @@ async function run(query, told, lost, signal) {
       });
     } catch (error) {
       if (!signal.aborted) lost(error.message);
+      if (error instanceof NoToken) wait = FOREVER;
     }
     await pause(wait, signal);
-    wait = Math.min(2 * wait, LONGEST_WAIT);
+    wait = wait === FOREVER ? FIRST_WAIT : Math.min(2 * wait, LONGEST_WAIT);
   }
 }
 
@@ -59,23 +64,16 @@ async function read(query, signal, told) {
   }
 }
 
-let asked = false;
-
 async function refused(response) {
   const text = (await response.text()).trim();
-  // Once: whoever closes the dialog does not want it back each second.
-  if ((response.status === 401 || (response.status === 429 && !has())) && !asked) {
-    asked = true;
-    openDialog(text);
-  }
-  throw new Error(text || `the controller answered ${response.status}`);
+  if (response.status !== 401 && response.status !== 403) throw new Error(text || `the controller answered ${response.status}`);
+  const reason = has() ? "The controller does not take this token." : "This controller tells its figures only to whoever has its token.";
+  if (response.status === 401) openDialog(reason);
+  throw new NoToken(response.status === 401 ? "needs the admin token" : text);
 }
 
 let wake = () => {};
-onChange(() => {
-  asked = false;
-  wake();
-});
+onChange(() => wake());
 
 function pause(milliseconds, signal) {
   return new Promise((resolve) => {

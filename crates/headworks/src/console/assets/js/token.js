@@ -34,6 +34,7 @@ export async function json(path, options) {
 
 /** Lets whoever looks give a token, or take it back. */
 export function openDialog(reason = "") {
+  if (document.querySelector("dialog[open]")) return;
   const input = el("input", { type: "password", autocomplete: "off", "aria-label": "Admin token", placeholder: "what the file of --admin-token-file holds" });
   const submit = (event) => {
     event.preventDefault();
