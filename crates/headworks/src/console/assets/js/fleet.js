@@ -51,11 +51,11 @@ function nodeRow(child) {
     figure("buckets", count(child.buckets)), figure("last report", `${lasted(child.report_age_ms / 1000)} ago`));
 }
 
+// What a word means that somebody should do something about.
 const MEANING = {
-  fresh: "all report, and get plans",
   partly: "some do not report: their plans grow old",
   stale: "attached, but silent: their plans grow old",
-  away: "nobody is attached: nodes go on alone by their last plans, and open when the hold is over",
+  away: "nobody is attached: nodes go on alone by their last plans, until the hold is over",
 };
 
 /** Zones in a table; with the demand of a limit where one is looked at. */
@@ -75,8 +75,8 @@ export function zoneTable(withDemand) {
         const dropped = zone.would_drop > zone.dropped ? `${rate(zone.would_drop)} (shadow)` : rate(zone.dropped);
         const figures = withDemand ? [rate(zone.offered), dropped, count(zone.agents)] : [count(zone.aggregators), count(zone.agents), last];
         return el("tr", {},
-          el("td", { class: "name" }, zone.zone),
-          el("td", {}, el("span", { class: `state ${zone.state}`, title: MEANING[zone.state] }, state(zone.state))),
+          el("td", { class: "name" }, zone.zone, MEANING[zone.state] ? el("small", {}, MEANING[zone.state]) : null),
+          el("td", {}, el("span", { class: `state ${zone.state}` }, state(zone.state))),
           figures.map((figure) => el("td", { class: "num" }, figure)));
       }));
     },
