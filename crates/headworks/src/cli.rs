@@ -24,6 +24,7 @@ use crate::manual::{CompletionsArgs, ManArgs};
 use crate::shadow_all::{ClientArgs, ShadowAllArgs};
 use crate::simulate::SimulateArgs;
 use crate::store::StoreArgs;
+use crate::top::TopArgs;
 use crate::traces;
 use crate::tree::HoldBack;
 use crate::trial::TrialArgs;
@@ -80,6 +81,7 @@ pub(crate) enum Command {
     /// Show what a node sees: zones, children, and each limit's rates and drop ratio
     Status(StatusArgs),
     // Their help is that of their flags: doc comments here would take its place.
+    Top(TopArgs),
     ShadowAll(ShadowAllArgs),
     Trial(TrialArgs),
     Simulate(SimulateArgs),
@@ -261,7 +263,7 @@ pub(crate) struct ControllerArgs {
     /// Where aggregators attach (gRPC)
     #[arg(long, env = "HEADWORKS_LISTEN", default_value = "127.0.0.1:7200", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
-    /// Where to serve /metrics, /status, /limits, /trial, /shadow-all, /healthz and /readyz
+    /// Where to serve the console, a page for browsers, and /metrics, /status, /limits, /trial, /shadow-all, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
     #[command(flatten)]
@@ -284,7 +286,7 @@ pub(crate) struct DevArgs {
     /// Where the first agent answers /allow
     #[arg(long, env = "HEADWORKS_HTTP", default_value = "127.0.0.1:8100", value_name = "ADDRESS")]
     pub(crate) http: SocketAddr,
-    /// Where the controller serves /metrics, /status and /shadow-all
+    /// Where the controller serves the console, /metrics, /status and /shadow-all
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9120", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,
     #[command(flatten)]

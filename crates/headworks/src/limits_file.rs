@@ -37,11 +37,20 @@ pub(crate) enum LoadError {
     #[error("two limits have the name {name}: one in {}, one in {}; rename one", first.display(), second.display())]
     TakenName { name: Arc<str>, first: PathBuf, second: PathBuf },
     #[error("{}", lines(.0))]
-    Faulty(Vec<(PathBuf, Faults)>),
+    Faulty(Vec<FaultyFile>),
 }
 
-fn lines(files: &[(PathBuf, Faults)]) -> String {
-    files.iter().flat_map(|(path, faults)| lines_of(path, faults, "")).collect::<Vec<_>>().join("\n")
+/// A file with faults, and the text that has them, so that both can be shown together.
+#[derive(Debug)]
+pub(crate) struct FaultyFile {
+    pub(crate) path: PathBuf,
+    pub(crate) faults: Faults,
+    pub(crate) text: String,
+}
+
+fn lines(files: &[FaultyFile]) -> String {
+    let lines = files.iter().flat_map(|file| lines_of(&file.path, &file.faults, ""));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Limits were not loaded: that is counted, and each line of why is told.
@@ -165,7 +174,10 @@ impl Content {
         for (path, bytes) in &self.0 {
             match read(path, bytes) {
                 Ok(set) => sets.push((path, set)),
-                Err(faults) => faulty.push((path.clone(), faults)),
+                Err(faults) => {
+                    let text = String::from_utf8_lossy(bytes).into_owned();
+                    faulty.push(FaultyFile { path: path.clone(), faults, text });
+                }
             }
         }
         if !faulty.is_empty() {

@@ -4,6 +4,7 @@ mod admin;
 mod bench;
 mod certs;
 mod cli;
+mod console;
 mod duration;
 mod failure;
 mod front;
@@ -27,6 +28,7 @@ mod shutdown;
 mod simulate;
 mod status;
 mod store;
+mod top;
 mod traces;
 mod tree;
 mod trial;
@@ -94,6 +96,7 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
             return load::run(args).await.map_err(|error| Failure::of(&error).into_usage());
         }
         Command::Status(args) => status::run(&args).await?,
+        Command::Top(args) => top::run(&args).await?,
         Command::ShadowAll(args) => shadow_all::run(&args).await?,
         Command::Trial(args) => trial::run(&args).await?,
         Command::Simulate(args) => return simulate::run(args).await,

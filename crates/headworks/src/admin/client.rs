@@ -1,6 +1,8 @@
 //! The client's side: one request to a node's admin port.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use headworks_agent::tls::Trust;
@@ -26,8 +28,10 @@ const MAX_ANSWER: usize = 64 * 1024 * 1024;
 /// Who asks: the token that it gives, and whom it trusts where it asks over TLS.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
-    pub(crate) token: Option<Token>,
-    pub(crate) trust: Option<Trust>,
+    token: Option<Token>,
+    trust: Option<Trust>,
+    /// Nodes that were sent the token in plain text; said once of each.
+    told: Mutex<BTreeSet<String>>,
 }
 
 /// What is in an answer of a controller; `no` is what else it must be.
@@ -53,14 +57,25 @@ impl Question {
 }
 
 impl Client {
-    /// The answer of the node with this admin address, such as `https://host:port`, if it is one that says yes.
-    pub(crate) async fn ask(&self, admin: &str, question: Question) -> Result<Vec<u8>, Failure> {
-        let address = Address::of(admin)?;
-        if self.token.is_some() && !address.secure && !address.is_here() {
+    /// One that gives this token, and trusts these authorities.
+    pub(crate) fn new(token: Option<Token>, trust: Option<Trust>) -> Self {
+        Self { token, trust, told: Mutex::default() }
+    }
+
+    fn warn(&self, admin: &str, address: &Address) {
+        let in_plain_text = self.token.is_some() && !address.secure && !address.is_here();
+        if in_plain_text && self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(admin.to_owned())
+        {
             eprintln!(
                 "headworks: the token goes to {admin} in plain text; use https:// if the node has --admin-tls"
             );
         }
+    }
+
+    /// The answer of the node with this admin address, such as `https://host:port`, if it is one that says yes.
+    pub(crate) async fn ask(&self, admin: &str, question: Question) -> Result<Vec<u8>, Failure> {
+        let address = Address::of(admin)?;
+        self.warn(admin, &address);
         let answer = timeout(PATIENCE, self.exchange(admin, &address, question)).await;
         let (code, body) =
             answer.map_err(|_| Failure::Failed(format!("{admin} did not answer within 5 s")))??;

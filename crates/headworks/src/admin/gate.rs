@@ -11,9 +11,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::token::TokenFile;
+use crate::console::is_asset;
 use crate::patience::{Patience, Reaction};
 
-/// What is open to everybody who can reach the port, wherever it is bound.
+/// What is open to everybody who can reach the port, wherever it is bound, beside the files of the console's page, which hold no
+/// data.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// Refusals that are told at once: a script that was not told of a new token fails in every line.
@@ -46,7 +48,7 @@ enum Refusal {
 /// loopback also what names callers.
 fn needs_token(method: &Method, path: &str, wide: bool) -> bool {
     let reads = matches!(*method, Method::GET | Method::HEAD);
-    !reads || wide && !OPEN.contains(&path)
+    !reads || wide && !OPEN.contains(&path) && !is_asset(path)
 }
 
 impl Gate {
@@ -144,13 +146,14 @@ mod tests {
     #[test]
     fn what_names_callers_needs_it_beyond_loopback() {
         for method in [Method::GET, Method::HEAD] {
-            for path in ["/status", "/shadow-all", "/nowhere"] {
+            for path in ["/status", "/shadow-all", "/console/events", "/console/file/running", "/nowhere"] {
                 assert!(
                     !needs_token(&method, path, false) && needs_token(&method, path, true),
                     "{method} {path}"
                 );
             }
-            assert!(OPEN.iter().all(|path| !needs_token(&method, path, true)));
+            let open = OPEN.iter().chain(&["/", "/console/"]);
+            assert!(open.into_iter().all(|path| !needs_token(&method, path, true)));
         }
     }
 

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use headworks_agent::Clock;
@@ -17,6 +16,7 @@ use super::ports::{Ports, bind_tree};
 use super::security::Security;
 use crate::admin::{Admin, AdminPort, AdminSettings, fleet_routes};
 use crate::cli::ControllerArgs;
+use crate::console::{self, Refusals};
 use crate::failure::Failure;
 use crate::limits_file::{self, Content, Loaded};
 use crate::shutdown::{self, LINGER};
@@ -42,7 +42,7 @@ pub(super) struct Controller {
     pub(super) tree: SocketAddr,
     pub(super) admin: SocketAddr,
     ports: Ports,
-    load_errors: Arc<AtomicU64>,
+    refusals: Arc<Refusals>,
 }
 
 /// `headworks controller`.
@@ -85,30 +85,35 @@ impl Controller {
         let fleet = Fleet::new(&identity, limits, settings.hold, clock.now()).with_spacing(settings.spacing);
         let handle = tree::start("fleet", FleetSeat::new(fleet, settings.hold_back), clock)?;
         let ports = Ports::new("controller", settings.security);
-        let load_errors = Arc::new(AtomicU64::new(0));
-        let (asked, errors, witness) = (handle.clone(), load_errors.clone(), ports.witness());
+        let refusals = Arc::<Refusals>::default();
+        let (asked, counted, witness) = (handle.clone(), refusals.clone(), ports.witness());
         let answers = Admin::new(ports.readiness(), move || {
-            let (asked, errors, witness) = (asked.clone(), errors.load(Relaxed), witness.clone());
+            let (asked, errors, witness) = (asked.clone(), counted.count(), witness.clone());
             async move {
                 let status = witness.complete(asked.ask(status::of_fleet).await?);
                 Some(status::NodeStatus { limits_load_errors: errors, ..status })
             }
         });
         ports.tree(tree_listener, handle.clone())?;
-        admin.serve(&ports, answers.with(fleet_routes(&handle)))?;
+        let (page, pulse) = console::start(handle.clone(), refusals.clone(), ports.closing());
+        ports.spawn(pulse);
+        admin.serve(&ports, answers.with(fleet_routes(&handle).merge(page)))?;
         ports.follow_credentials();
         ports.set_ready(true);
-        Ok(Self { handle, tree, admin: address, ports, load_errors })
+        Ok(Self { handle, tree, admin: address, ports, refusals })
     }
 
     /// Follows the limits file: what is good comes into force, unless it is held back; what is bad changes nothing but a
     /// counter.
     pub(super) fn follow(&self, path: PathBuf, content: Content) {
-        let (handle, errors) = (self.handle.clone(), self.load_errors.clone());
+        let (handle, refusals) = (self.handle.clone(), self.refusals.clone());
         self.ports.spawn(limits_file::watch(path, content, self.ports.closing(), async move |loaded| {
             match loaded {
-                Ok(Loaded { limits, confirmed }) => handle.own(Change::Limits { limits, confirmed }).await,
-                Err(error) => limits_file::refuse(&error.to_string(), &errors),
+                Ok(Loaded { limits, confirmed }) => {
+                    refusals.settle();
+                    handle.own(Change::Limits { limits, confirmed }).await;
+                }
+                Err(error) => refusals.refuse(&error),
             }
         }));
     }

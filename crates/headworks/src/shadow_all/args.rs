@@ -62,6 +62,6 @@ impl ClientArgs {
         let token = token.map_err(|error| Failure::of(&error).into_usage())?;
         let trust = self.tls_ca.as_deref().map(Trust::load).transpose();
         let trust = trust.map_err(|error| Failure::Usage(error.to_string()))?;
-        Ok(Client { token, trust })
+        Ok(Client::new(token, trust))
     }
 }

@@ -186,6 +186,9 @@ pub(crate) struct Child {
     pub(crate) agents: u32,
     /// Time since its last report.
     pub(crate) report_age_ms: u64,
+    /// Whether it has not reported for so long that what it was offered no longer counts.
+    #[serde(default)]
+    pub(crate) silent: bool,
     pub(crate) buckets: usize,
 }
 

@@ -108,6 +108,7 @@ fn children_of(children: &Children, now: Moment) -> Vec<Child> {
             zone: child.hello.zone.clone(),
             agents: child.agents,
             report_age_ms: millis(now.since(child.last_report)),
+            silent: child.silent,
             buckets: child.buckets(),
         })
         .collect();

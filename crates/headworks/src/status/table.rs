@@ -138,7 +138,7 @@ fn write_limits(text: &mut String, status: &NodeStatus) -> std::fmt::Result {
 }
 
 /// Where it counts, and what.
-fn spelled_bucket(top: &Top) -> String {
+pub(crate) fn spelled_bucket(top: &Top) -> String {
     let place =
         safe(&top.scope.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>().join("/"));
     let values = top.values.as_ref().map(|values| safe(&values.join(", ")));
@@ -151,7 +151,7 @@ fn spelled_bucket(top: &Top) -> String {
 }
 
 fn write_limit(text: &mut String, limit: &LimitView) -> std::fmt::Result {
-    let rate = spelled(limit);
+    let rate = spelled_rate(limit);
     let rates = [limit.offered, limit.admitted, limit.dropped, limit.would_drop]
         .map(|rate| format!("{:>11}", format!("{rate:.1}/s")));
     let (name, mode) = (safe(&limit.name), safe(&limit.mode));
@@ -174,7 +174,7 @@ fn write_limit(text: &mut String, limit: &LimitView) -> std::fmt::Result {
 }
 
 /// The rate in its own unit: by the second, 6 a minute would read as none. Earlier releases tell no unit.
-fn spelled(limit: &LimitView) -> String {
+pub(crate) fn spelled_rate(limit: &LimitView) -> String {
     match (limit.amount, &limit.unit) {
         (Some(amount), Some(unit)) => format!("{amount}/{}", safe(unit)),
         _ => limit.rate.map_or_else(|| "unlimited".to_owned(), |rate| format!("{rate:.0}/s")),
@@ -182,7 +182,7 @@ fn spelled(limit: &LimitView) -> String {
 }
 
 /// A text from outside, safe for a terminal, and not wider than its column.
-fn safe(text: &str) -> String {
+pub(crate) fn safe(text: &str) -> String {
     let legible = legible::cut(text, LONGEST_VALUE);
     let mut shown: String = legible.chars().take(WIDEST_VALUE).collect();
     if shown.len() < legible.len() {

@@ -19,7 +19,7 @@ pub(super) fn welcome(http: SocketAddr, admin: SocketAddr) -> String {
     format!(
         "A fleet on loopback: 1 controller, 2 zones, 4 agents, and demo traffic with a surge every 20 s.\n\
          Ask an agent:   curl -i 'http://{http}/allow?key=you'\n\
-         See the fleet:  headworks status --admin http://{admin}\n\
+         See the fleet:  http://{admin} in a browser, or headworks top --admin http://{admin}\n\
          Metrics:        curl http://{admin}/metrics\n\
          Ctrl-C ends it.\n"
     )

@@ -1,0 +1,21 @@
+// Where in the console one is: it stands behind the # of the address, so that it can be kept and sent.
+
+/** The page and its settings. */
+export function here() {
+  const [path, query = ""] = location.hash.replace(/^#/, "").split("?");
+  const [, page = "limits", name = ""] = path.split("/");
+  return { page: page || "limits", name: decodeURIComponent(name), settings: new URLSearchParams(query) };
+}
+
+/** The address of a page. */
+export function address(page, name = "", settings = {}) {
+  const given = Object.entries(settings).filter(([, value]) => value !== "" && value !== null && value !== false && value !== 0);
+  const query = new URLSearchParams(given).toString();
+  return `#/${page}${name ? `/${encodeURIComponent(name)}` : ""}${query ? `?${query}` : ""}`;
+}
+
+/** Changes settings of the present page, without a step back for each letter that is typed. */
+export function settle(settings) {
+  const { page, name } = here();
+  history.replaceState(null, "", address(page, name, settings));
+}

@@ -1,0 +1,88 @@
+//! What stands above every page: the controller, its limits, and what somebody should know at once.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::super::board::Known;
+use super::super::refused::RefusalSummary;
+use crate::status::{HeldView, State};
+
+/// Reasons told why limits are held back.
+const CAUSES: usize = 10;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Head {
+    node: String,
+    version: String,
+    /// When this was so, in seconds since 1970.
+    at: f64,
+    generation: u64,
+    digest: Option<String>,
+    learning: bool,
+    shadow_all: bool,
+    twins: usize,
+    agents: u64,
+    aggregators: usize,
+    zones: usize,
+    /// Children that have not reported for too long.
+    silent: usize,
+    limits: usize,
+    /// How many limits are in each state.
+    states: BTreeMap<State, usize>,
+    held: Option<Held>,
+    refused: RefusalSummary,
+}
+
+/// Limits that wait to be confirmed.
+#[derive(Debug, Serialize)]
+struct Held {
+    digest: String,
+    age_ms: u64,
+    causes: Vec<String>,
+    more: usize,
+}
+
+impl Head {
+    pub(super) fn of(known: &Known) -> Self {
+        let status = &known.sample.status;
+        Self {
+            node: status.node.clone(),
+            version: status.version.clone(),
+            at: (known.at * 1000.0).round() / 1000.0,
+            generation: status.limits_generation,
+            digest: status.limits_digest.clone(),
+            learning: status.learning,
+            shadow_all: status.shadow_all,
+            twins: status.twins,
+            agents: status.zones.iter().map(|zone| u64::from(zone.agents)).sum(),
+            aggregators: status.zones.iter().map(|zone| zone.aggregators).sum(),
+            zones: status.zones.len(),
+            silent: status.children.iter().filter(|child| child.silent).count(),
+            limits: status.limits.len(),
+            states: states(known),
+            held: status.limits_held.as_ref().map(Held::of),
+            refused: known.refusals,
+        }
+    }
+}
+
+fn states(known: &Known) -> BTreeMap<State, usize> {
+    let mut states = BTreeMap::new();
+    for (view, limit) in known.limits() {
+        let exact = limit.is_some_and(|limit| limit.exact().is_some());
+        *states.entry(State::of(view, exact, known.sample.status.shadow_all)).or_default() += 1;
+    }
+    states
+}
+
+impl Held {
+    fn of(held: &HeldView) -> Self {
+        Self {
+            digest: held.digest.clone(),
+            age_ms: held.age_ms,
+            causes: held.causes.iter().take(CAUSES).map(|cause| cause.said.clone()).collect(),
+            more: held.causes.len().saturating_sub(CAUSES),
+        }
+    }
+}
