@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use arc_swap::Guard;
 use headworks_core::attributes::Attributes;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::exact::{self, Decided, MetAll};
+use super::local;
+use super::pipeline::Paid;
 use super::rules::Rules;
-use super::{Limiter, Paid, Request, Verdict};
+use super::verdict::{ByRatio, Verdict};
+use super::{Limiter, Request};
 use crate::exact::{Asks, Outcomes, Settled};
 use crate::store::{Store, StoreStats};
 
@@ -48,17 +50,18 @@ impl SharedLimiter {
     pub async fn check(&self, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
         let rules = self.limiter.inner.rules.load_full();
         let request = self.limiter.request(attributes, asked);
-        let mut paid = Paid::default();
-        let by_ratio = if request.only_looks() {
-            (true, None)
+        let (by_ratio, paid) = if request.only_looks() {
+            (ByRatio { allowed: true, named: None }, Paid::new())
         } else {
-            self.limiter.check_ratios(&rules, request, &mut paid)
+            local::with(&self.limiter.inner, |local| {
+                self.limiter.inner.check_ratios(&rules, &mut local.hands, request)
+            })
         };
-        let exact = if by_ratio.0 { self.decide(&rules, request).await } else { None };
+        let exact = if by_ratio.allowed { self.decide(&rules, request).await } else { None };
         if exact.is_none() && request.only_looks() {
             return Verdict::NOTHING_TO_SEE;
         }
-        self.limiter.conclude(Guard::from_inner(rules), request, &paid, by_ratio, exact)
+        self.limiter.inner.conclude(rules.generation, &paid, by_ratio, exact)
     }
 
     /// What the exact limits say to a request, unless it meets none.

@@ -62,7 +62,8 @@ impl HttpFront {
         match Query::parse(query) {
             Ok(query) => {
                 let pairs = query.pairs();
-                answer::of_verdict(&self.limiter.check(Attributes::new(&pairs), query.cost))
+                let verdict = self.limiter.check(Attributes::new(&pairs), query.cost);
+                answer::of_verdict(&verdict, |limit| self.limiter.limit(limit))
             }
             Err(error) => answer::error(StatusCode::BAD_REQUEST, &error.to_string()),
         }
@@ -85,7 +86,8 @@ async fn allow_shared(shared: &SharedLimiter, uri: &Uri) -> Answer {
     match Query::parse(uri.query().unwrap_or("")) {
         Ok(query) => {
             let pairs = query.pairs();
-            answer::of_verdict(&shared.check(Attributes::new(&pairs), query.cost).await)
+            let verdict = shared.check(Attributes::new(&pairs), query.cost).await;
+            answer::of_verdict(&verdict, |limit| shared.limiter().limit(limit))
         }
         Err(error) => answer::error(StatusCode::BAD_REQUEST, &error.to_string()),
     }
