@@ -54,7 +54,7 @@ impl Allowance {
 
     /// The same for a thread that counts alone: it takes several requests' worth at once, and has them in hand. `threads` is how
     /// many do.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_in_hand(
         &self,
         hand: &AtomicI64,
@@ -70,6 +70,18 @@ impl Allowance {
             hand.store(left - cost, Relaxed);
             return true;
         }
+        self.take_more(hand, threads, cost, now)
+    }
+
+    #[inline(never)]
+    fn take_more(
+        &self,
+        hand: &AtomicI64,
+        threads: &AtomicI64,
+        cost: i64,
+        now: impl FnOnce() -> Moment,
+    ) -> bool {
+        let left = hand.load(Relaxed);
         let share = self.depth.load(Relaxed) / (IN_HAND * threads.load(Relaxed).max(1));
         let batch = share - share.checked_rem(cost).unwrap_or(0);
         if batch > cost && self.tokens.load(Relaxed) > batch && self.take_what_is_there(batch) {

@@ -48,19 +48,18 @@ impl Buckets {
 
     /// The bucket of these values, if there is one: what is not tracked is in the one that all such values share.
     #[inline]
-    pub(super) fn find<'l>(
+    pub(super) fn find<'l, 'v>(
         &self,
-        values: &[&str],
+        values: impl Iterator<Item = &'v str> + Clone,
         ledger: &'l Ledger,
         hands: &mut Hands,
     ) -> Option<Found<'l>> {
-        if values.is_empty() {
-            let whole = *self.whole.get()?;
-            return Some((whole, ledger.record(whole)?));
+        if let Some(whole) = self.whole.get() {
+            return Some((*whole, ledger.record(*whole)?));
         }
-        let found = match Key::of(values.iter().copied()) {
+        let found = match Key::of(values.clone()) {
             Some(key) => ledger.find(self.owner, &key, hands)?,
-            None => ledger.find_long(self.owner, values, hands)?,
+            None => ledger.find_long(self.owner, &values.collect::<Vec<_>>(), hands)?,
         };
         if found.1.sends_away() { self.rest(ledger) } else { Some(found) }
     }

@@ -13,7 +13,7 @@ use super::tally::Tally;
 /// Buckets that may be hot at once.
 pub(super) const MOST_HOT: u32 = 4096;
 /// Cells that a thread makes at once.
-const CHUNK: u32 = 256;
+const CHUNK: usize = 256;
 
 /// One thread's part of one bucket.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Default for Cell {
 
 impl Cell {
     /// Whether the ratio drops the next request.
-    #[inline]
+    #[inline(always)]
     pub(super) fn draws(&self, threshold: Threshold, random: impl FnOnce() -> u32) -> bool {
         let (next, dropped) = Draw::from_word(self.draw.load(Relaxed)).step(threshold, random);
         self.draw.store(next.to_word(), Relaxed);
@@ -51,29 +51,29 @@ impl Cell {
 /// The cells of one thread.
 #[derive(Debug)]
 pub(super) struct Stripe {
-    chunks: [OnceLock<Box<[Cell]>>; (MOST_HOT / CHUNK) as usize],
+    chunks: [OnceLock<Box<[Cell; CHUNK]>>; MOST_HOT as usize / CHUNK],
 }
 
 impl Default for Stripe {
     fn default() -> Self {
-        Self { chunks: [const { OnceLock::new() }; (MOST_HOT / CHUNK) as usize] }
+        Self { chunks: [const { OnceLock::new() }; MOST_HOT as usize / CHUNK] }
     }
 }
 
 impl Stripe {
     /// The cell of this number, for the thread whose stripe it is; `None` for no number that a bucket has.
-    #[inline]
+    #[inline(always)]
     pub(super) fn cell(&self, number: u32) -> Option<&Cell> {
-        let chunk = self.chunks.get((number / CHUNK) as usize)?;
+        let chunk = self.chunks.get(number as usize / CHUNK)?;
         let cells = match chunk.get() {
             Some(cells) => cells,
-            None => chunk.get_or_init(|| (0..CHUNK).map(|_| Cell::default()).collect()),
+            None => chunk.get_or_init(|| Box::new(std::array::from_fn(|_| Cell::default()))),
         };
-        cells.get((number % CHUNK) as usize)
+        Some(&cells[number as usize % CHUNK])
     }
 
     /// The same for who only reads: `None` too if the thread has not made it yet.
     pub(super) fn peek(&self, number: u32) -> Option<&Cell> {
-        self.chunks.get((number / CHUNK) as usize)?.get()?.get((number % CHUNK) as usize)
+        Some(&self.chunks.get(number as usize / CHUNK)?.get()?[number as usize % CHUNK])
     }
 }

@@ -120,7 +120,7 @@ impl Ledger {
     }
 
     /// The record of this number.
-    #[inline]
+    #[inline(always)]
     pub(super) fn record(&self, number: u32) -> Option<&Record> {
         self.slab.get(number)
     }

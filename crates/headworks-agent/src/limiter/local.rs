@@ -1,13 +1,14 @@
 //! What a thread has of a limiter: the rules it read last, its way to the records, and the cells it counts in.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering::Acquire};
 use std::sync::{Arc, Weak};
 
 use fastrand::Rng;
 
 use super::Inner;
-use super::cells::{Cell, Stripe};
+use super::cells::{self, Stripe};
+use super::forms::Forms;
 use super::prepared::Resolved;
 use super::rules::Rules;
 use super::table::Table;
@@ -19,6 +20,7 @@ pub(super) struct Local {
     /// Kept until the thread decides again, or ends; so a reload leaves each thread its old rules until then.
     pub(super) rules: Arc<Rules>,
     pub(super) hands: Hands,
+    pub(super) forms: Forms,
     /// What prepared requests meet, by their slots.
     pub(super) prepared: Vec<Option<Resolved>>,
 }
@@ -39,8 +41,8 @@ pub(super) struct Own(Arc<Stripe>);
 
 impl Own {
     /// The cell of a record by what it says of being hot: the cell's number plus one, or 0.
-    #[inline]
-    pub(super) fn of_hot(&self, hot: u32) -> Option<&Cell> {
+    #[inline(always)]
+    pub(super) fn of_hot(&self, hot: u32) -> Option<&cells::Cell> {
         self.0.cell(hot.checked_sub(1)?)
     }
 }
@@ -52,13 +54,14 @@ impl Local {
             limiter: Arc::downgrade(limiter),
             rules: limiter.rules.load_full(),
             hands: Hands { stripe: Own(stripe), table, random: Rng::new(), threads },
+            forms: Forms::default(),
             prepared: Vec::new(),
         }
     }
 }
 
 /// The rules in force, as a thread has them once it has looked whether there are newer ones.
-#[inline]
+#[inline(always)]
 pub(super) fn current<'r>(rules: &'r mut Arc<Rules>, limiter: &Inner) -> &'r Arc<Rules> {
     if rules.generation != limiter.generation.load(Acquire) {
         *rules = limiter.rules.load_full();
@@ -74,32 +77,36 @@ impl Drop for Local {
     }
 }
 
+/// One for each limiter that the thread decides by: mostly one.
+type Locals = Box<Vec<Local>>;
+
 thread_local! {
-    /// One for each limiter that the thread decides by: mostly one.
-    static LOCALS: RefCell<Vec<Local>> = const { RefCell::new(Vec::new()) };
+    /// Taken out while the thread decides, so that the decision is no closure of a call, and what it says stays in registers.
+    #[allow(clippy::box_collection, reason = "one word, which is taken out and put back")]
+    static LOCALS: Cell<Option<Locals>> = const { Cell::new(None) };
 }
 
-/// Uses the thread's part of a limiter. A thread that is about to end has none, and makes one for the occasion.
-#[inline]
-pub(super) fn with<R>(limiter: &Arc<Inner>, mut decide: impl FnMut(&mut Local) -> R) -> R {
-    let decided = LOCALS.try_with(|locals| {
-        let mut locals = locals.try_borrow_mut().ok()?;
-        let is_it = |local: &Local| std::ptr::eq(local.limiter.as_ptr(), Arc::as_ptr(limiter));
-        match locals.iter_mut().find(|local| is_it(local)) {
-            Some(local) => Some(decide(local)),
-            None => Some(decide(add(&mut locals, limiter))),
-        }
-    });
-    match decided {
-        Ok(Some(decided)) => decided,
-        Ok(None) | Err(_) => decide(&mut Local::new(limiter)),
-    }
+/// Uses the thread's part of a limiter.
+#[inline(always)]
+pub(super) fn with<R>(limiter: &Arc<Inner>, decide: impl FnOnce(&mut Local) -> R) -> R {
+    // None the first time, and in a thread that is about to end.
+    let taken = LOCALS.try_with(Cell::take).ok().flatten();
+    let mut locals = taken.unwrap_or_default();
+    let is_it = |local: &Local| std::ptr::eq(local.limiter.as_ptr(), Arc::as_ptr(limiter));
+    let place = match locals.iter().position(is_it) {
+        Some(place) => place,
+        None => add(&mut locals, limiter),
+    };
+    let decided = decide(&mut locals[place]);
+    // Where there is no place for it any more, it ends with this decision.
+    let _ = LOCALS.try_with(move |cell| cell.set(Some(locals)));
+    decided
 }
 
 #[cold]
-fn add<'l>(locals: &'l mut Vec<Local>, limiter: &Arc<Inner>) -> &'l mut Local {
+#[inline(never)]
+fn add(locals: &mut Vec<Local>, limiter: &Arc<Inner>) -> usize {
     locals.retain(|local| local.limiter.strong_count() > 0);
     locals.push(Local::new(limiter));
-    let last = locals.len() - 1;
-    &mut locals[last]
+    locals.len() - 1
 }

@@ -10,12 +10,15 @@ mod bell;
 mod buckets;
 mod cells;
 mod exact;
+mod forms;
 mod key;
 mod ledger;
 mod local;
 mod pipeline;
 mod prepared;
 mod record;
+#[cfg(feature = "rehearsal")]
+mod rehearsal;
 mod rules;
 #[cfg(feature = "redis")]
 mod shared;
@@ -36,7 +39,7 @@ use arc_swap::ArcSwap;
 use headworks_core::attributes::Attributes;
 use headworks_core::bucket::Counts;
 use headworks_core::limits::{Limit, LimitSet, Mode};
-use headworks_core::matching::Encounter;
+use headworks_core::matching::{Encounter, Fit};
 use headworks_core::units::Moment;
 
 use crate::Clock;
@@ -51,11 +54,12 @@ pub use verdict::{Decisive, LimitRef, Standing, Unanswerable, Verdict};
 
 use bell::Bell;
 use exact::Decided;
+use forms::Known;
 use ledger::Ledger;
-use local::{Hands, Local};
+use local::Local;
 use pipeline::{Met, Paid, Pipeline, refund};
 use rules::Rules;
-use stage::Place;
+use stage::{Place, Stage};
 use verdict::ByRatio;
 
 /// Sets of limits whose verdicts can still be told by which limit they were.
@@ -135,10 +139,7 @@ impl Limiter {
     #[inline]
     pub fn check(&self, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
         let request = self.request(attributes, asked);
-        local::with(&self.inner, |local| {
-            let Local { rules, hands, .. } = local;
-            self.inner.check(local::current(rules, &self.inner), hands, request)
-        })
+        local::with(&self.inner, |local| self.inner.check(local, request))
     }
 
     /// A request of these attributes, made ready to be decided again and again: nothing is looked up any more.
@@ -259,17 +260,30 @@ impl Limiter {
 }
 
 impl Inner {
-    #[inline]
-    fn check(&self, rules: &Rules, hands: &mut Hands, request: Request<'_>) -> Verdict {
+    #[inline(always)]
+    fn check(&self, local: &mut Local, request: Request<'_>) -> Verdict {
+        let Local { rules, forms, hands, .. } = local;
+        let rules = local::current(rules, self);
         if request.only_looks() || rules.stages().is_empty() {
             return exact::check(rules, request, || self.wall.now());
         }
-        let (by_ratio, paid) = self.check_ratios(rules, hands, request);
-        if rules.exact().is_empty() {
-            return Verdict::by_ratio(rules.generation, by_ratio);
+        let mut pipeline = Pipeline::new(&self.bell, hands, request.asked, request.shadow_all);
+        let allowed = match forms.of(rules, request.attributes) {
+            Some(form) => self.run_form(rules, form, &mut pipeline, request.attributes),
+            None => self.run(rules, &mut pipeline, request.attributes),
+        };
+        let by_ratio = pipeline.ended(allowed, &self.ledger);
+        if !rules.exact().is_empty() {
+            return self.go_on(rules, request, by_ratio, &pipeline.paid);
         }
+        Verdict::by_ratio(rules.generation, by_ratio)
+    }
+
+    /// What passed the limits that drop by ratio goes on to the exact ones.
+    #[inline(never)]
+    fn go_on(&self, rules: &Rules, request: Request<'_>, by_ratio: ByRatio, paid: &Paid) -> Verdict {
         let exact = if by_ratio.allowed { exact::decide(rules, request, || self.wall.now()) } else { None };
-        self.conclude(rules.generation, &paid, by_ratio, exact)
+        self.conclude(rules.generation, paid, by_ratio, exact)
     }
 
     /// The verdict, by what the limits of both kinds say; of exact ones nothing, if the request meets none.
@@ -287,32 +301,59 @@ impl Inner {
         }
     }
 
-    /// The limits that drop by ratio.
-    fn check_ratios(&self, rules: &Rules, hands: &mut Hands, request: Request<'_>) -> (ByRatio, Paid) {
-        let mut pipeline = Pipeline::new(&self.bell, hands, request.asked, request.shadow_all);
-        for (place, stage) in rules.stages_for(request.attributes) {
-            let goes_on = match stage.limit.encounter(request.attributes) {
-                Encounter::Unconcerned => true,
-                Encounter::Counted(values) => {
-                    match stage.bucket(values.as_slice(), &self.ledger, pipeline.hands) {
-                        // An override turns it off there.
-                        None => true,
-                        Some(Place { found: (number, record), rule, limit }) => {
-                            pipeline.meet(Met::new(place, rule, limit, stage.is_budget), number, record)
-                        }
-                    }
-                }
-                Encounter::DroppedForMissing => {
-                    // It has no bucket that an override might be for.
-                    let rest = stage.buckets.rest(&self.ledger);
-                    let met = Met::new(place, 0, &stage.limit, false);
-                    rest.is_none_or(|(_, rest)| pipeline.lack(met, rest))
-                }
-            };
-            if !goes_on {
-                return pipeline.dropped(&self.ledger);
+    /// Sends a request of a form that the thread knows through the pipeline; whether it passes.
+    #[inline(always)]
+    fn run_form(
+        &self,
+        rules: &Rules,
+        form: &Known,
+        pipeline: &mut Pipeline<'_>,
+        attributes: Attributes<'_>,
+    ) -> bool {
+        form.limits().iter().all(|(place, form)| {
+            let Some(stage) = rules.stages().get(*place as usize) else { return true };
+            match form.fit(attributes) {
+                Fit::Unconcerned => true,
+                Fit::Counted => self.count(pipeline, *place, stage, form.values(attributes)),
+                Fit::DroppedForMissing => self.lack(pipeline, *place, stage),
+            }
+        })
+    }
+
+    /// The same for any request.
+    #[inline(never)]
+    fn run(&self, rules: &Rules, pipeline: &mut Pipeline<'_>, attributes: Attributes<'_>) -> bool {
+        rules.stages_for(attributes).all(|(place, stage)| match stage.limit.encounter(attributes) {
+            Encounter::Unconcerned => true,
+            Encounter::Counted(values) => {
+                self.count(pipeline, place, stage, values.as_slice().iter().copied())
+            }
+            Encounter::DroppedForMissing => self.lack(pipeline, place, stage),
+        })
+    }
+
+    /// A limit counts the request in the bucket of these values; whether it goes on.
+    #[inline(always)]
+    fn count<'v>(
+        &self,
+        pipeline: &mut Pipeline<'_>,
+        place: u32,
+        stage: &Stage,
+        values: impl Iterator<Item = &'v str> + Clone,
+    ) -> bool {
+        match stage.bucket(values, &self.ledger, pipeline.hands) {
+            // An override turns it off there.
+            None => true,
+            Some(Place { found: (number, record), rule, limit }) => {
+                pipeline.meet(Met::new(place, rule, limit, stage.is_budget), number, record)
             }
         }
-        pipeline.passed()
+    }
+
+    /// A limit drops the request, which lacks a value; whether it goes on. It has no bucket that an override might be for.
+    #[cold]
+    fn lack(&self, pipeline: &mut Pipeline<'_>, place: u32, stage: &Stage) -> bool {
+        let met = Met::new(place, 0, &stage.limit, false);
+        stage.buckets.rest(&self.ledger).is_none_or(|(_, rest)| pipeline.lack(met, rest))
     }
 }

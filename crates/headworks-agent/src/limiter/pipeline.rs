@@ -50,13 +50,13 @@ pub(super) struct Pipeline<'a> {
 }
 
 impl<'a> Pipeline<'a> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(bell: &'a Bell, hands: &'a mut Hands, asked: Option<u32>, shadow_all: bool) -> Self {
         Self { bell, hands, asked, shadow_all, paid: Paid::new(), tightest: None }
     }
 
     /// The request meets a limit, in the bucket of this record; whether it goes on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn meet(&mut self, met: Met, number: u32, record: &Record) -> bool {
         let cost = u64::from(self.asked.unwrap_or(met.cost));
         let enforced = met.is_enforced && !self.shadow_all;
@@ -76,7 +76,7 @@ impl<'a> Pipeline<'a> {
         !enforced || self.weigh(met, true, Headroom::SHUT)
     }
 
-    #[inline]
+    #[inline(always)]
     fn weigh(&mut self, met: Met, over: bool, headroom: Headroom) -> bool {
         if over || self.tightest.is_none_or(|least| headroom < least.headroom) {
             self.tightest = Some(Named { place: met.place, rule: met.rule, headroom });
@@ -84,21 +84,20 @@ impl<'a> Pipeline<'a> {
         !over
     }
 
-    /// It passed all of them.
-    #[inline]
-    pub(super) fn passed(self) -> (ByRatio, Paid) {
-        (ByRatio { allowed: true, named: self.tightest }, self.paid)
-    }
-
-    /// The limit it met last dropped it: the budgets that it passed before need not pay for it.
-    #[cold]
-    pub(super) fn dropped(self, ledger: &Ledger) -> (ByRatio, Paid) {
-        refund(ledger, &self.paid);
-        (ByRatio { allowed: false, named: self.tightest }, Paid::new())
+    /// What becomes of the request, that was dropped or went through. The budgets that it passed before it was dropped need
+    /// not pay for it.
+    #[inline(always)]
+    pub(super) fn ended(&self, allowed: bool, ledger: &Ledger) -> ByRatio {
+        if !allowed && !self.paid.is_empty() {
+            refund(ledger, &self.paid);
+        }
+        ByRatio { allowed, named: self.tightest }
     }
 }
 
 /// A request was dropped behind these budgets.
+#[cold]
+#[inline(never)]
 pub(super) fn refund(ledger: &Ledger, paid: &Paid) {
     for (number, cost) in paid {
         ledger.record(*number).iter().for_each(|record| record.refuse_later(*cost));

@@ -9,11 +9,11 @@ use headworks_core::matching::Encounter;
 use smallvec::SmallVec;
 
 use super::local::{self, Hands, Local};
-use super::pipeline::{Met, Paid, Pipeline};
+use super::pipeline::{Met, Pipeline};
 use super::record::Record;
 use super::rules::Rules;
 use super::stage::Place;
-use super::verdict::{ByRatio, Verdict};
+use super::verdict::Verdict;
 use super::{Inner, Request, exact};
 
 /// The generation of no limits.
@@ -87,7 +87,7 @@ impl Prepared {
         local::with(&self.limiter, |local| self.check_here(local, asked))
     }
 
-    #[inline]
+    #[inline(always)]
     fn check_here(&self, local: &mut Local, asked: Option<u32>) -> Verdict {
         let Local { rules, hands, prepared, .. } = local;
         let inner = &*self.limiter;
@@ -101,8 +101,9 @@ impl Prepared {
         if asked == Some(0) || resolved.exact {
             return self.check_exact(rules, hands, resolved, asked);
         }
-        let shadow_all = inner.shadow_all.load(Relaxed);
-        Verdict::by_ratio(rules.generation, resolved.check(inner, hands, asked, shadow_all).0)
+        let mut pipeline = Pipeline::new(&inner.bell, hands, asked, inner.shadow_all.load(Relaxed));
+        let allowed = resolved.run(inner, &mut pipeline);
+        Verdict::by_ratio(rules.generation, pipeline.ended(allowed, &inner.ledger))
     }
 
     #[cold]
@@ -120,9 +121,9 @@ impl Prepared {
         if request.only_looks() {
             return exact::check(rules, request, || inner.wall.now());
         }
-        let (by_ratio, paid) = resolved.check(inner, hands, asked, shadow_all);
-        let exact = if by_ratio.allowed { exact::decide(rules, request, || inner.wall.now()) } else { None };
-        inner.conclude(rules.generation, &paid, by_ratio, exact)
+        let mut pipeline = Pipeline::new(&inner.bell, hands, asked, shadow_all);
+        let allowed = resolved.run(inner, &mut pipeline);
+        inner.go_on(rules, request, pipeline.ended(allowed, &inner.ledger), &pipeline.paid)
     }
 
     fn pairs(&self) -> SmallVec<[(&str, &str); 8]> {
@@ -151,7 +152,7 @@ impl Prepared {
             match stage.limit.encounter(attributes) {
                 Encounter::Unconcerned => {}
                 Encounter::Counted(values) => {
-                    let bucket = stage.bucket(values.as_slice(), ledger, hands);
+                    let bucket = stage.bucket(values.as_slice().iter().copied(), ledger, hands);
                     meets.extend(bucket.map(|Place { found: (number, _), rule, limit }| Meets {
                         met: Met::new(place, rule, limit, stage.is_budget),
                         number,
@@ -198,26 +199,13 @@ impl Drop for Prepared {
 }
 
 impl Resolved {
-    #[inline]
-    fn check(
-        &self,
-        inner: &Inner,
-        hands: &mut Hands,
-        asked: Option<u32>,
-        shadow_all: bool,
-    ) -> (ByRatio, Paid) {
-        let mut pipeline = Pipeline::new(&inner.bell, hands, asked, shadow_all);
-        for meets in &self.meets {
-            let Some(record) = inner.ledger.record(meets.number) else { continue };
-            let goes_on = if meets.lacks {
-                pipeline.lack(meets.met, record)
-            } else {
-                pipeline.meet(meets.met, meets.number, record)
-            };
-            if !goes_on {
-                return pipeline.dropped(&inner.ledger);
-            }
-        }
-        pipeline.passed()
+    /// Sends the request through the pipeline; whether it passes.
+    #[inline(always)]
+    fn run(&self, inner: &Inner, pipeline: &mut Pipeline<'_>) -> bool {
+        self.meets.iter().all(|meets| match inner.ledger.record(meets.number) {
+            Some(record) if meets.lacks => pipeline.lack(meets.met, record),
+            Some(record) => pipeline.meet(meets.met, meets.number, record),
+            None => true,
+        })
     }
 }

@@ -171,7 +171,7 @@ impl Record {
 
     /// Counts a request and decides it: whether it is over the limit. The verdict is the same whether it is enforced. The
     /// clock is read only when the allowance is spent, and the bell rung when that holds the request back.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide(&self, cost: u64, enforced: bool, hands: &mut Hands, bell: &Bell) -> bool {
         let threshold = Threshold::from_word(self.threshold.load(Relaxed));
         let drops = threshold != Threshold::default();
@@ -190,6 +190,7 @@ impl Record {
         over
     }
 
+    #[inline(never)]
     fn decide_together(
         &self,
         threshold: Threshold,
@@ -246,7 +247,7 @@ impl Record {
     }
 
     /// The headroom that decisions go by.
-    #[inline]
+    #[inline(always)]
     pub(super) fn headroom(&self) -> Headroom {
         Headroom::new(f64::from_bits(self.headroom.load(Relaxed))).unwrap_or(Headroom::OPEN)
     }

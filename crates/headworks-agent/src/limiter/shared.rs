@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::exact::{self, Decided, MetAll};
 use super::local;
-use super::pipeline::Paid;
+use super::pipeline::{Paid, Pipeline};
 use super::rules::Rules;
 use super::verdict::{ByRatio, Verdict};
-use super::{Limiter, Request};
+use super::{Inner, Limiter, Request};
 use crate::exact::{Asks, Outcomes, Settled};
 use crate::store::{Store, StoreStats};
 
@@ -53,9 +53,7 @@ impl SharedLimiter {
         let (by_ratio, paid) = if request.only_looks() {
             (ByRatio { allowed: true, named: None }, Paid::new())
         } else {
-            local::with(&self.limiter.inner, |local| {
-                self.limiter.inner.check_ratios(&rules, &mut local.hands, request)
-            })
+            self.limiter.inner.check_ratios(&rules, request)
         };
         let exact = if by_ratio.allowed { self.decide(&rules, request).await } else { None };
         if exact.is_none() && request.only_looks() {
@@ -95,6 +93,17 @@ impl SharedLimiter {
     /// Waits until the store answers, for so long at most; says whether it does.
     pub async fn is_connected_within(&self, most: Duration) -> bool {
         timeout(most, self.store.reached()).await.is_ok()
+    }
+}
+
+impl Inner {
+    /// What the limits that drop by ratio say, and the budgets that it passed.
+    fn check_ratios(self: &Arc<Self>, rules: &Rules, request: Request<'_>) -> (ByRatio, Paid) {
+        local::with(self, |local| {
+            let mut pipeline = Pipeline::new(&self.bell, &mut local.hands, request.asked, request.shadow_all);
+            let allowed = self.run(rules, &mut pipeline, request.attributes);
+            (pipeline.ended(allowed, &self.ledger), pipeline.paid)
+        })
     }
 }
 

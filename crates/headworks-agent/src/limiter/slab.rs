@@ -4,19 +4,17 @@ use std::sync::OnceLock;
 
 use super::record::Record;
 
-/// Records in the first chunk; each chunk has twice as many as the one before, up to [`LARGEST`].
-const FIRST: usize = 64;
-const LARGEST: usize = 4096;
-/// Chunks that are smaller than the largest, and the records in them.
-const GROWING: usize = (LARGEST / FIRST).ilog2() as usize;
-const IN_GROWING: usize = LARGEST - FIRST;
-/// Most records: a thousand thousand buckets and as many that are on their way out.
-const MOST_CHUNKS: usize = 512;
+/// Records that lie together, and come to be together.
+const CHUNK: usize = 1024;
+/// A thousand thousand buckets and as many that are on their way out.
+const MOST_CHUNKS: usize = 2048;
+
+type Chunk = Box<[Record; CHUNK]>;
 
 /// Where the records of a limiter lie.
 #[derive(Debug)]
 pub(super) struct Slab {
-    chunks: Box<[OnceLock<Box<[Record]>>]>,
+    chunks: Box<[OnceLock<Chunk>]>,
 }
 
 impl Default for Slab {
@@ -27,33 +25,23 @@ impl Default for Slab {
 
 impl Slab {
     /// The record of this number, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, number: u32) -> Option<&Record> {
-        let (chunk, at) = place(number);
-        self.chunks.get(chunk)?.get()?.get(at)
+        let chunk = self.chunks.get(number as usize / CHUNK)?.get()?;
+        Some(&chunk[number as usize % CHUNK])
     }
 
     /// The same; makes the records around it, if there are none yet. `None` if there is no room for it.
     pub(super) fn make(&self, number: u32) -> Option<&Record> {
-        let (chunk, at) = place(number);
-        let size = if chunk < GROWING { FIRST << chunk } else { LARGEST };
-        let made = self.chunks.get(chunk)?.get_or_init(|| (0..size).map(|_| Record::default()).collect());
-        made.get(at)
+        let chunk = self.chunks.get(number as usize / CHUNK)?;
+        Some(&chunk.get_or_init(new_chunk)[number as usize % CHUNK])
     }
 }
 
-/// The chunk of a number, and its place there.
-#[inline]
-fn place(number: u32) -> (usize, usize) {
-    let number = number as usize;
-    if number < IN_GROWING {
-        let from_first = number + FIRST;
-        let chunk = (from_first / FIRST).ilog2() as usize;
-        (chunk, from_first - (FIRST << chunk))
-    } else {
-        let number = number - IN_GROWING;
-        (GROWING + number / LARGEST, number % LARGEST)
-    }
+/// Made one by one on the heap: the whole is too large for a stack.
+fn new_chunk() -> Chunk {
+    let records: Box<[Record]> = (0..CHUNK).map(|_| Record::default()).collect();
+    records.try_into().unwrap_or_else(|_| unreachable!("there are as many as a chunk has"))
 }
 
 #[cfg(test)]
@@ -61,17 +49,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_has_a_place_of_its_own() {
-        let mut expected = (0, 0);
-        for number in 0..50_000 {
-            assert_eq!(place(number), expected, "{number}");
-            let size = if expected.0 < GROWING { FIRST << expected.0 } else { LARGEST };
-            expected =
-                if expected.1 + 1 == size { (expected.0 + 1, 0) } else { (expected.0, expected.1 + 1) };
-        }
+    fn every_number_has_a_place_of_its_own_and_keeps_it() {
         let slab = Slab::default();
-        assert!(slab.get(70).is_none());
-        assert!(slab.make(70).is_some() && slab.get(70).is_some());
+        assert!(slab.get(1500).is_none());
+        let one = std::ptr::from_ref(slab.make(1500).unwrap());
+        assert!(slab.get(1024).is_some() && slab.get(1023).is_none());
+        assert_ne!(std::ptr::from_ref(slab.make(1500 + 1024).unwrap()), one);
+        assert_eq!(std::ptr::from_ref(slab.get(1500).unwrap()), one);
         assert!(slab.make(u32::MAX).is_none());
     }
 }

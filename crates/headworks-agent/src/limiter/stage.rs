@@ -11,6 +11,7 @@ use super::buckets::{Buckets, Found};
 use super::ledger::Ledger;
 use super::local::Hands;
 use super::stats::LimitStats;
+use crate::exact::Values;
 
 /// One limit of the pipeline.
 #[derive(Clone, Debug)]
@@ -93,14 +94,31 @@ impl Stage {
     /// The bucket of these values, made on first sight, and the limit as it holds for it. `None` if an override turns it off
     /// there: then the limit does not concern the request.
     #[inline]
-    pub(super) fn bucket<'s, 'l>(
+    pub(super) fn bucket<'s, 'l, 'v>(
         &'s self,
-        values: &[&str],
+        values: impl Iterator<Item = &'v str> + Clone,
         ledger: &'l Ledger,
         hands: &mut Hands,
     ) -> Option<Place<'s, 'l>> {
-        let found = self.buckets.find(values, ledger, hands);
-        let Some(ruled) = &self.overridden else {
+        match (self.buckets.find(values.clone(), ledger, hands), &self.overridden) {
+            (Some(found), None) => Some(Place { found, rule: 0, limit: &self.limit }),
+            (found, ruled) => {
+                let values: Values<'v> = values.collect();
+                self.closer(found, ruled.as_deref(), &values, ledger)
+            }
+        }
+    }
+
+    /// The same, where there is no bucket yet, or where overrides say what holds.
+    #[inline(never)]
+    fn closer<'s, 'l>(
+        &'s self,
+        found: Option<Found<'l>>,
+        ruled: Option<&'s Ruled>,
+        values: &[&str],
+        ledger: &'l Ledger,
+    ) -> Option<Place<'s, 'l>> {
+        let Some(ruled) = ruled else {
             let found = found.or_else(|| self.buckets.make(&self.limit, false, values, ledger))?;
             return Some(Place { found, rule: 0, limit: &self.limit });
         };
