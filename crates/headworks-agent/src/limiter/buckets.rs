@@ -130,7 +130,7 @@ impl Buckets {
         let mut forgotten = self.forgotten();
         let Some(record) = ledger.record(number) else { return Counts::default() };
         let is_ours = record.owner() == self.owner;
-        let counts = ledger.reader().counts(record);
+        let counts = ledger.reader().counts(number, record);
         if is_ours && ledger.remove(number, now) {
             self.tracked.fetch_sub(1, Relaxed);
             *forgotten += counts;

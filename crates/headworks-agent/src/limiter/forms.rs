@@ -81,7 +81,7 @@ impl Forms {
 }
 
 /// Whether two short texts are the same, without a call.
-#[inline]
+#[inline(always)]
 fn same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let length = one.len();
@@ -91,13 +91,22 @@ fn same(one: &str, other: &str) -> bool {
     if length > 16 {
         return one == other;
     }
-    match (one.first_chunk::<8>(), other.first_chunk::<8>(), one.last_chunk::<8>(), other.last_chunk::<8>()) {
-        (Some(a), Some(b), Some(c), Some(d)) => {
-            u64::from_le_bytes(*a) == u64::from_le_bytes(*b)
-                && u64::from_le_bytes(*c) == u64::from_le_bytes(*d)
-        }
-        _ => one.iter().zip(other).all(|(a, b)| a == b),
+    if let (Some(a), Some(b), Some(c), Some(d)) = ends::<8>(one, other) {
+        u64::from_le_bytes(*a) == u64::from_le_bytes(*b) && u64::from_le_bytes(*c) == u64::from_le_bytes(*d)
+    } else if let (Some(a), Some(b), Some(c), Some(d)) = ends::<4>(one, other) {
+        u32::from_le_bytes(*a) == u32::from_le_bytes(*b) && u32::from_le_bytes(*c) == u32::from_le_bytes(*d)
+    } else {
+        one.iter().zip(other).all(|(a, b)| a == b)
     }
+}
+
+type Ends<'a, const N: usize> =
+    (Option<&'a [u8; N]>, Option<&'a [u8; N]>, Option<&'a [u8; N]>, Option<&'a [u8; N]>);
+
+/// How both begin, and how both end.
+#[inline(always)]
+fn ends<'a, const N: usize>(one: &'a [u8], other: &'a [u8]) -> Ends<'a, N> {
+    (one.first_chunk(), other.first_chunk(), one.last_chunk(), other.last_chunk())
 }
 
 #[cfg(test)]

@@ -8,80 +8,66 @@ use foldhash::fast::SeedableRandomState;
 
 /// Words that a record has room for.
 pub(super) const WORDS: usize = 8;
-const BYTES: usize = WORDS * 8;
-/// What the first byte of a value says whose length does not fit into it.
-const LONGEST: usize = 254;
+/// Values whose lengths have room in a word.
+const MOST_VALUES: usize = 8;
 
-/// The values of a request, written one behind the other, each after its length: `a_b` and `c` are not `a` and `b_c`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Key {
-    words: [u64; WORDS],
-    /// How many of them are in use.
-    used: usize,
-}
+/// The values of a request: their lengths in one word, and then each value in words of its own, the last one filled up with zeros. So
+/// `a_b` and `c` are not `a` and `b_c`. Words are made from the texts in registers: what is written to memory byte by byte and
+/// read again as words waits for each of the bytes.
+///
+/// All words are hashed and compared, in use or not: a loop whose length is known is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key(pub(super) [u64; WORDS]);
 
 impl Key {
+    /// The key of a bucket that is not found by values.
+    pub(super) const NONE: Self = Self([0; WORDS]);
+
     /// `None` if they are too long to be kept in a record.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of<'v>(values: impl Iterator<Item = &'v str>) -> Option<Self> {
-        let mut bytes = [0; BYTES];
-        let mut at = 0;
-        for value in values {
-            let room = bytes.get_mut(at..at + 1 + value.len())?;
-            if value.len() > LONGEST {
-                return None;
+        let (mut words, mut used, mut lengths) = ([0; WORDS], 1, 0_u64);
+        for (place, value) in values.enumerate() {
+            let length = u8::try_from(value.len()).ok().filter(|_| place < MOST_VALUES)?;
+            lengths |= u64::from(length) << (8 * place);
+            let (whole, rest) = value.as_bytes().as_chunks::<8>();
+            for chunk in whole {
+                *words.get_mut(used)? = u64::from_le_bytes(*chunk);
+                used += 1;
             }
-            let (length, room) = room.split_first_mut()?;
-            #[allow(clippy::cast_possible_truncation, reason = "not above 254")]
-            let shortened = value.len() as u8;
-            *length = shortened;
-            put(room, value.as_bytes());
-            at += 1 + value.len();
+            if !rest.is_empty() {
+                *words.get_mut(used)? = word(rest);
+                used += 1;
+            }
         }
-        let mut words = [0; WORDS];
-        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        Some(Self { words, used: at.div_ceil(8) })
+        words[0] = lengths;
+        Some(Self(words))
     }
 
-    /// The words in use.
-    #[inline]
-    pub(super) fn words(&self) -> &[u64] {
-        &self.words[..self.used]
-    }
-
-    /// The values again, from words that a record kept.
-    pub(super) fn values(words: &[u64]) -> Vec<String> {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let (mut values, mut rest) = (Vec::new(), &*bytes);
-        while let Some((length, others)) = rest.split_first() {
-            // Behind the last value there are zeros up to the end of the word, and empty values before it are zeros too.
-            let Some((value, others)) = others.split_at_checked(usize::from(*length)) else { break };
-            values.push(String::from_utf8_lossy(value).into_owned());
-            rest = others;
-        }
-        values
+    /// The values again, which are so many.
+    pub(super) fn values(self, count: usize) -> Vec<String> {
+        let lengths = self.0[0].to_le_bytes();
+        let mut words = self.0[1..].iter();
+        let value = |length: &u8| {
+            let length = usize::from(*length);
+            let bytes = words.by_ref().take(length.div_ceil(8)).flat_map(|word| word.to_le_bytes());
+            String::from_utf8_lossy(&bytes.take(length).collect::<Vec<u8>>()).into_owned()
+        };
+        lengths.iter().take(count).map(value).collect()
     }
 }
 
-/// Copies what is at most a few dozen bytes: as words, the last one overlapping, without a call.
-#[inline]
-fn put(to: &mut [u8], from: &[u8]) {
-    let length = from.len();
-    if length >= 8 {
-        let mut at = 0;
-        while at + 8 <= length {
-            to[at..at + 8].copy_from_slice(&from[at..at + 8]);
-            at += 8;
-        }
-        to[length - 8..length].copy_from_slice(&from[length - 8..]);
-    } else if length >= 4 {
-        to[..4].copy_from_slice(&from[..4]);
-        to[length - 4..length].copy_from_slice(&from[length - 4..]);
-    } else {
-        to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+/// Up to seven bytes as a word.
+#[inline(always)]
+fn word(bytes: &[u8]) -> u64 {
+    let length = bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return u64::from(first) | u64::from(last) << (8 * (length - 4));
     }
+    // Of three bytes each, of fewer some twice.
+    let at = |place: usize| u64::from(bytes[place]) << (8 * place);
+    if length == 0 { 0 } else { at(0) | at(length / 2) | at(length - 1) }
 }
 
 /// Hashes identities of buckets. By a seed that nobody outside can know: whoever could make up values of one hash would make every
@@ -97,11 +83,11 @@ impl Default for Hashing {
 
 impl Hashing {
     /// The hash of a short key of these buckets.
-    #[inline]
-    pub(super) fn of_words(&self, buckets: u32, words: &[u64]) -> u32 {
+    #[inline(always)]
+    pub(super) fn of_key(&self, buckets: u32, key: &Key) -> u32 {
         let mut hasher = self.0.build_hasher();
         hasher.write_u64(buckets.into());
-        words.iter().for_each(|word| hasher.write_u64(*word));
+        key.0.iter().for_each(|word| hasher.write_u64(*word));
         narrow(hasher.finish())
     }
 
@@ -133,14 +119,12 @@ mod tests {
             one in prop::collection::vec("[a-c\0é]{0,20}", 1..4), other in prop::collection::vec("[a-c\0é]{0,20}", 1..4),
         ) {
             let key = |values: &[String]| Key::of(values.iter().map(String::as_str));
-            let fits = one.iter().map(|value| 1 + value.len()).sum::<usize>() <= BYTES;
-            prop_assert_eq!(key(&one).is_some(), fits);
+            let words = 1 + one.iter().map(|value| value.len().div_ceil(8)).sum::<usize>();
+            prop_assert_eq!(key(&one).is_some(), words <= WORDS);
             if let (Some(a), Some(b)) = (key(&one), key(&other)) {
-                let mut back = Key::values(a.words());
-                prop_assert!(back.split_off(one.len()).iter().all(String::is_empty));
-                prop_assert_eq!(&back, &one);
+                prop_assert_eq!(&a.values(one.len()), &one);
                 if one.len() == other.len() {
-                    prop_assert_eq!(a.words() == b.words(), one == other);
+                    prop_assert_eq!(a == b, one == other);
                 }
             }
         }

@@ -12,11 +12,11 @@ use headworks_core::agent::InForce;
 use headworks_core::bucket::{BucketKey, Counts, Values};
 use headworks_core::units::{Headroom, Moment};
 
-use super::cells::{MOST_HOT, Stripe};
+use super::cells::{Cell, MOST_HOT, Stripe};
 use super::key::{Hashing, Key};
 use super::local::Hands;
 use super::record::{Name, Record};
-use super::slab::Slab;
+use super::slab::{Held, Slab};
 use super::table::Table;
 
 /// No thread is in the middle of a decision for so long: after this a record that nobody finds any more is used for another
@@ -34,7 +34,7 @@ pub(crate) struct Ledger {
     owners: Mutex<Owners>,
     stripes: RwLock<Stripes>,
     /// Threads that count for themselves.
-    threads: Arc<AtomicI64>,
+    pub(super) threads: Arc<AtomicI64>,
     heat: Mutex<Heat>,
 }
 
@@ -71,6 +71,8 @@ struct Stripes {
     all: Vec<Arc<Stripe>>,
     /// Those of threads that are gone.
     free: Vec<Arc<Stripe>>,
+    /// Cells of prepared requests, by their records.
+    prepared: HashMap<u32, Vec<Arc<Cell>>>,
 }
 
 /// Which cells are whose.
@@ -79,8 +81,6 @@ struct Heat {
     next: u32,
     free: Vec<u32>,
     cooling: VecDeque<(Moment, u32)>,
-    /// Prepared requests that hold on to a record.
-    pins: HashMap<u32, u32>,
 }
 
 impl Default for Ledger {
@@ -126,10 +126,10 @@ impl Ledger {
     }
 
     /// The record of these values, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, owner: u32, key: &Key, hands: &mut Hands) -> Option<(u32, &Record)> {
-        let hash = self.hashing.of_words(owner, key.words());
-        self.look_up(hash, hands, |record| record.is(owner, key.words()))
+        let hash = self.hashing.of_key(owner, key);
+        self.look_up(hash, hands, |record| record.is(owner, key))
     }
 
     /// The same for values that are too long to be kept in a record.
@@ -139,7 +139,7 @@ impl Ledger {
         self.look_up(hash, hands, |record| record.is_long(owner, values))
     }
 
-    #[inline]
+    #[inline(always)]
     fn look_up(
         &self,
         hash: u32,
@@ -159,12 +159,12 @@ impl Ledger {
     /// The record of these values, made if there is none; whether it was. `None` if there is no room.
     pub(super) fn enter(&self, owner: u32, name: Name<'_>, headroom: Headroom) -> Option<(u32, bool)> {
         let hash = match name {
-            Name::Short(key) => self.hashing.of_words(owner, key.words()),
+            Name::Short(key) => self.hashing.of_key(owner, key),
             Name::Long(values) => self.hashing.of_values(owner, values.iter().copied()),
             Name::Rest => return self.open(owner, name, headroom).map(|number| (number, true)),
         };
         let is_it = |record: &Record| match name {
-            Name::Short(key) => record.is(owner, key.words()),
+            Name::Short(key) => record.is(owner, key),
             Name::Long(values) => record.is_long(owner, values),
             Name::Rest => false,
         };
@@ -202,6 +202,9 @@ impl Ledger {
         let removed = self.remove_from(&mut held(&self.writer), number, now);
         // Not while the writer is held: who brings cells in holds the heat, and waits for it.
         self.cool(number, now);
+        if removed {
+            self.recall(number);
+        }
         removed
     }
 
@@ -214,8 +217,8 @@ impl Ledger {
     }
 
     fn hash_of(&self, record: &Record) -> u32 {
-        match record.words_or_long() {
-            Ok(words) => self.hashing.of_words(record.owner(), &words),
+        match record.key_or_long() {
+            Ok(key) => self.hashing.of_key(record.owner(), &key),
             Err(long) => self.hashing.of_values(record.owner(), long.iter().map(String::as_str)),
         }
     }
@@ -343,23 +346,40 @@ impl Ledger {
         }
     }
 
-    /// A prepared request holds on to a record: it is hot, and not forgotten.
-    pub(super) fn pin(&self, number: u32) {
-        self.heat(number);
+    /// A prepared request counts in a cell of its own, and holds on to the record: it is not forgotten.
+    pub(super) fn lend(&self, number: u32) -> Option<(Held, Arc<Cell>)> {
+        let held = self.slab.hold(number)?;
+        let cell = Arc::<Cell>::default();
+        let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
+        stripes.prepared.entry(number).or_default().push(cell.clone());
+        held.record().set_pinned(true);
+        self.threads.fetch_add(1, Relaxed);
+        Some((held, cell))
+    }
+
+    /// The record is nobody's any more. What is still counted in cells that were lent is of no bucket.
+    fn recall(&self, number: u32) {
+        let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
+        let cells = stripes.prepared.remove(&number).unwrap_or_default();
         if let Some(record) = self.slab.get(number) {
-            *held(&self.heat).pins.entry(number).or_default() += 1;
-            record.set_pinned(true);
+            cells.iter().for_each(|cell| record.bring_in(cell.tally.counts()));
         }
     }
 
     /// It does so no longer.
-    pub(super) fn unpin(&self, number: u32) {
-        let mut heat = held(&self.heat);
-        let Some(pins) = heat.pins.get_mut(&number) else { return };
-        *pins -= 1;
-        if *pins == 0 {
-            heat.pins.remove(&number);
-            self.slab.get(number).iter().for_each(|record| record.set_pinned(false));
+    pub(super) fn give_back(&self, number: u32, cell: &Arc<Cell>) {
+        self.threads.fetch_sub(1, Relaxed);
+        let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(cells) = stripes.prepared.get_mut(&number) else { return };
+        let Some(place) = cells.iter().position(|lent| Arc::ptr_eq(lent, cell)) else { return };
+        cells.swap_remove(place);
+        let is_last = cells.is_empty();
+        if let Some(record) = self.slab.get(number) {
+            record.bring_in(cell.tally.counts());
+            record.set_pinned(!is_last);
+        }
+        if is_last {
+            stripes.prepared.remove(&number);
         }
     }
 }
@@ -398,8 +418,13 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// What was counted in a record and its cells.
-    pub(super) fn counts(&self, record: &Record) -> Counts {
+    pub(super) fn counts(&self, number: u32, record: &Record) -> Counts {
         let mut counts = record.counts();
+        if record.is_pinned()
+            && let Some(cells) = self.stripes.prepared.get(&number)
+        {
+            cells.iter().for_each(|cell| counts += cell.tally.counts());
+        }
         if let Some(cell) = record.cell() {
             let cells = self.stripes.all.iter().filter_map(|stripe| stripe.peek(cell));
             cells.for_each(|cell| counts += cell.tally.counts());
@@ -409,7 +434,8 @@ impl Reader<'_> {
 
     /// What was counted in the bucket of a handle.
     pub(crate) fn of(&self, handle: &Handle) -> Counts {
-        self.ledger.record(handle.number).map(|record| self.counts(record)).unwrap_or_default()
+        let record = self.ledger.record(handle.number);
+        record.map(|record| self.counts(handle.number, record)).unwrap_or_default()
     }
 }
 

@@ -9,7 +9,6 @@ use fastrand::Rng;
 use super::Inner;
 use super::cells::{self, Stripe};
 use super::forms::Forms;
-use super::prepared::Resolved;
 use super::rules::Rules;
 use super::table::Table;
 
@@ -21,8 +20,6 @@ pub(super) struct Local {
     pub(super) rules: Arc<Rules>,
     pub(super) hands: Hands,
     pub(super) forms: Forms,
-    /// What prepared requests meet, by their slots.
-    pub(super) prepared: Vec<Option<Resolved>>,
 }
 
 /// What a decision writes with, and finds records by.
@@ -55,7 +52,6 @@ impl Local {
             rules: limiter.rules.load_full(),
             hands: Hands { stripe: Own(stripe), table, random: Rng::new(), threads },
             forms: Forms::default(),
-            prepared: Vec::new(),
         }
     }
 }
@@ -99,8 +95,17 @@ pub(super) fn with<R>(limiter: &Arc<Inner>, decide: impl FnOnce(&mut Local) -> R
     };
     let decided = decide(&mut locals[place]);
     // Where there is no place for it any more, it ends with this decision.
-    let _ = LOCALS.try_with(move |cell| cell.set(Some(locals)));
+    if let Ok(Some(others)) = LOCALS.try_with(|cell| cell.replace(Some(locals))) {
+        leave(others);
+    }
     decided
+}
+
+/// A decision within a decision had a part of its own.
+#[cold]
+#[inline(never)]
+fn leave(others: Locals) {
+    drop(others);
 }
 
 #[cold]

@@ -87,7 +87,6 @@ struct Inner {
     /// What exact limits go by.
     wall: WallClock,
     bell: Bell,
-    slots: prepared::Slots,
 }
 
 /// What is asked.
@@ -126,7 +125,6 @@ impl Limiter {
                 link: ArcSwap::from_pointee(LinkStats::default()),
                 wall: WallClock::new(&clock),
                 bell: Bell::new(clock),
-                slots: prepared::Slots::default(),
             }),
         }
     }
@@ -138,11 +136,11 @@ impl Limiter {
     /// through. A shadow limit judges the same, and lets pass. Exact limits come last, and are charged together.
     #[inline]
     pub fn check(&self, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
-        let request = self.request(attributes, asked);
-        local::with(&self.inner, |local| self.inner.check(local, request))
+        local::with(&self.inner, |local| self.inner.check(local, attributes, asked))
     }
 
-    /// A request of these attributes, made ready to be decided again and again: nothing is looked up any more.
+    /// A request of these attributes, made ready to be decided again and again: nothing is looked up any more. Each thread should
+    /// have one of its own: clone it.
     pub fn prepare(&self, attributes: &[(&str, &str)]) -> Prepared {
         Prepared::new(self.inner.clone(), attributes)
     }
@@ -162,11 +160,6 @@ impl Limiter {
         }
         let before = self.inner.before.lock().unwrap_or_else(PoisonError::into_inner);
         before.iter().find_map(|rules| of(rules))
-    }
-
-    #[inline]
-    fn request<'a>(&self, attributes: Attributes<'a>, asked: Option<u32>) -> Request<'a> {
-        Request { attributes, asked, shadow_all: self.inner.shadow_all.load(Relaxed) }
     }
 
     /// Waits until an allowance is spent: demand has jumped, and the parents should hear of it.
@@ -261,19 +254,22 @@ impl Limiter {
 
 impl Inner {
     #[inline(always)]
-    fn check(&self, local: &mut Local, request: Request<'_>) -> Verdict {
+    fn check(&self, local: &mut Local, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
         let Local { rules, forms, hands, .. } = local;
         let rules = local::current(rules, self);
-        if request.only_looks() || rules.stages().is_empty() {
+        let shadow_all = self.shadow_all.load(Relaxed);
+        if asked == Some(0) || rules.stages().is_empty() {
+            let request = Request { attributes, asked, shadow_all };
             return exact::check(rules, request, || self.wall.now());
         }
-        let mut pipeline = Pipeline::new(&self.bell, hands, request.asked, request.shadow_all);
-        let allowed = match forms.of(rules, request.attributes) {
-            Some(form) => self.run_form(rules, form, &mut pipeline, request.attributes),
-            None => self.run(rules, &mut pipeline, request.attributes),
+        let mut pipeline = Pipeline::new(&self.bell, hands, asked, shadow_all);
+        let allowed = match forms.of(rules, attributes) {
+            Some(form) => self.run_form(rules, form, &mut pipeline, attributes),
+            None => self.run(rules, &mut pipeline, attributes),
         };
         let by_ratio = pipeline.ended(allowed, &self.ledger);
         if !rules.exact().is_empty() {
+            let request = Request { attributes, asked, shadow_all };
             return self.go_on(rules, request, by_ratio, &pipeline.paid);
         }
         Verdict::by_ratio(rules.generation, by_ratio)

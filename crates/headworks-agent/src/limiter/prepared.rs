@@ -1,211 +1,199 @@
 //! Requests that come again and again with the same attributes: which buckets they meet is worked out once for each set of
-//! limits, and by each thread.
+//! limits.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed};
 
+use fastrand::Rng;
 use headworks_core::attributes::Attributes;
 use headworks_core::matching::Encounter;
+use headworks_core::units::Headroom;
 use smallvec::SmallVec;
 
-use super::local::{self, Hands, Local};
-use super::pipeline::{Met, Pipeline};
-use super::record::Record;
+use super::cells::Cell;
+use super::local::{self, Local};
+use super::pipeline::{Met, Paid, refund};
 use super::rules::Rules;
+use super::slab::Held;
 use super::stage::Place;
-use super::verdict::Verdict;
+use super::verdict::{ByRatio, Named, Verdict};
 use super::{Inner, Request, exact};
 
 /// The generation of no limits.
 const NEVER: u64 = u64::MAX;
 
-/// A request whose attributes are known beforehand, such as `service=checkout` in that service. Keep it, and ask it
-/// each time; threads may share one.
+/// A request whose attributes are known beforehand, such as `service=checkout` in that service: to decide it takes a few
+/// nanoseconds. Keep it, and ask it each time. It counts where nobody else does, so each thread needs one of its own, which a
+/// clone is.
 #[derive(Debug)]
 pub struct Prepared {
     limiter: Arc<Inner>,
-    attributes: Box<[(String, String)]>,
-    /// Where threads keep what it meets.
-    slot: usize,
-    /// No other has, or had, the same.
-    serial: u64,
-    /// The records that it holds on to, and since which limits.
-    pinned: Mutex<(u64, Vec<u32>)>,
-}
-
-/// What a prepared request meets, as one thread knows it.
-#[derive(Debug)]
-pub(super) struct Resolved {
-    serial: u64,
+    attributes: Arc<[(String, String)]>,
+    /// By which limits it was worked out.
     generation: u64,
-    meets: Box<[Meets]>,
+    meets: Vec<Meets>,
     /// Some exact limit may concern it.
-    exact: bool,
+    meets_exact: bool,
+    random: Rng,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Meets {
     met: Met,
     number: u32,
+    held: Held,
+    cell: Arc<Cell>,
     /// It lacks a value, and the limit drops such requests.
     lacks: bool,
 }
 
-/// Places in which threads keep what prepared requests meet.
-#[derive(Debug, Default)]
-pub(super) struct Slots {
-    serials: AtomicU64,
-    free: Mutex<(usize, Vec<usize>)>,
-}
-
-impl Slots {
-    fn take(&self) -> (usize, u64) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = free.1.pop().unwrap_or_else(|| {
-            free.0 += 1;
-            free.0 - 1
-        });
-        (slot, self.serials.fetch_add(1, Relaxed))
-    }
-
-    fn leave(&self, slot: usize) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).1.push(slot);
-    }
-}
-
 impl Prepared {
     pub(super) fn new(limiter: Arc<Inner>, attributes: &[(&str, &str)]) -> Self {
-        let (slot, serial) = limiter.slots.take();
         let attributes =
             attributes.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        Self { limiter, attributes, slot, serial, pinned: Mutex::default() }
+        Self::of(limiter, attributes)
+    }
+
+    fn of(limiter: Arc<Inner>, attributes: Arc<[(String, String)]>) -> Self {
+        let (generation, meets, random) = (NEVER, Vec::new(), Rng::new());
+        Self { limiter, attributes, generation, meets, meets_exact: false, random }
     }
 
     /// Decides such a request, as [`Limiter::check`](crate::Limiter::check) does.
     #[inline]
-    pub fn check(&self, asked: Option<u32>) -> Verdict {
-        local::with(&self.limiter, |local| self.check_here(local, asked))
+    pub fn check(&mut self, asked: Option<u32>) -> Verdict {
+        if self.generation != self.limiter.generation.load(Acquire) {
+            self.resolve();
+        }
+        if self.meets_exact || asked == Some(0) {
+            return self.check_exact(asked);
+        }
+        let (by_ratio, _) = self.run(asked);
+        Verdict::by_ratio(self.generation, by_ratio)
     }
 
+    /// Sends the request through the pipeline; a bit for each of the first 64 limits tells which budgets it passed.
     #[inline(always)]
-    fn check_here(&self, local: &mut Local, asked: Option<u32>) -> Verdict {
-        let Local { rules, hands, prepared, .. } = local;
-        let inner = &*self.limiter;
-        let rules = local::current(rules, inner);
-        let is_current =
-            |resolved: &&Resolved| resolved.serial == self.serial && resolved.generation == rules.generation;
-        let resolved = match prepared.get(self.slot).and_then(Option::as_ref).filter(is_current) {
-            Some(resolved) => resolved,
-            None => self.resolve_into(prepared, rules, hands),
-        };
-        if asked == Some(0) || resolved.exact {
-            return self.check_exact(rules, hands, resolved, asked);
+    fn run(&mut self, asked: Option<u32>) -> (ByRatio, u64) {
+        let Self { limiter, meets, random, .. } = self;
+        let (inner, shadow_all) = (&**limiter, limiter.shadow_all.load(Relaxed));
+        let mut named: Option<Named> = None;
+        let mut paid = 0;
+        for (place, meets) in meets.iter().enumerate() {
+            let (met, record) = (meets.met, meets.held.record());
+            let cost = u64::from(asked.unwrap_or(met.cost));
+            let enforced = met.is_enforced && !shadow_all;
+            let (over, headroom) = if meets.lacks {
+                record.drop_anyway(cost, enforced);
+                (true, Headroom::SHUT)
+            } else {
+                let threads = &inner.ledger.threads;
+                let over = record.decide_in(&meets.cell, cost, enforced, random, threads, &inner.bell);
+                (over, record.headroom())
+            };
+            if enforced && (over || named.is_none_or(|least| headroom < least.headroom)) {
+                named = Some(Named { place: met.place, rule: met.rule, headroom });
+            }
+            if enforced && over {
+                if paid != 0 {
+                    self.refund(paid, asked);
+                }
+                return (ByRatio { allowed: false, named }, 0);
+            }
+            if met.is_budget && !over {
+                paid |= 1_u64.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0);
+            }
         }
-        let mut pipeline = Pipeline::new(&inner.bell, hands, asked, inner.shadow_all.load(Relaxed));
-        let allowed = resolved.run(inner, &mut pipeline);
-        Verdict::by_ratio(rules.generation, pipeline.ended(allowed, &inner.ledger))
+        (ByRatio { allowed: true, named }, paid)
     }
 
     #[cold]
-    fn check_exact(
-        &self,
-        rules: &Rules,
-        hands: &mut Hands,
-        resolved: &Resolved,
-        asked: Option<u32>,
-    ) -> Verdict {
-        let inner = &*self.limiter;
-        let pairs = self.pairs();
-        let shadow_all = inner.shadow_all.load(Relaxed);
+    #[inline(never)]
+    fn refund(&self, paid: u64, asked: Option<u32>) {
+        refund(&self.limiter.ledger, &self.paid(paid, asked));
+    }
+
+    fn paid(&self, paid: u64, asked: Option<u32>) -> Paid {
+        let passed = self.meets.iter().enumerate().filter(|(place, _)| *place < 64 && paid >> place & 1 == 1);
+        passed.map(|(_, meets)| (meets.number, u64::from(asked.unwrap_or(meets.met.cost)))).collect()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn check_exact(&mut self, asked: Option<u32>) -> Verdict {
+        let limiter = self.limiter.clone();
+        let attributes = self.attributes.clone();
+        let pairs = pairs(&attributes);
+        let shadow_all = limiter.shadow_all.load(Relaxed);
         let request = Request { attributes: Attributes::new(&pairs), asked, shadow_all };
+        let rules = limiter.rules.load();
         if request.only_looks() {
-            return exact::check(rules, request, || inner.wall.now());
+            return exact::check(&rules, request, || limiter.wall.now());
         }
-        let mut pipeline = Pipeline::new(&inner.bell, hands, asked, shadow_all);
-        let allowed = resolved.run(inner, &mut pipeline);
-        inner.go_on(rules, request, pipeline.ended(allowed, &inner.ledger), &pipeline.paid)
+        let (by_ratio, paid) = self.run(asked);
+        limiter.go_on(&rules, request, by_ratio, &self.paid(paid, asked))
     }
 
-    fn pairs(&self) -> SmallVec<[(&str, &str); 8]> {
-        self.attributes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
-    }
-
+    /// Works out what it meets under the limits in force.
     #[cold]
-    fn resolve_into<'r>(
-        &self,
-        prepared: &'r mut Vec<Option<Resolved>>,
-        rules: &Rules,
-        hands: &mut Hands,
-    ) -> &'r Resolved {
-        if prepared.len() <= self.slot {
-            prepared.resize_with(self.slot + 1, || None);
-        }
-        prepared[self.slot].insert(self.resolve(rules, hands))
+    #[inline(never)]
+    fn resolve(&mut self) {
+        let limiter = self.limiter.clone();
+        let (generation, meets, exact) = local::with(&limiter, |local| self.resolved(local));
+        self.give_back();
+        (self.generation, self.meets, self.meets_exact) = (generation, meets, exact);
     }
 
-    fn resolve(&self, rules: &Rules, hands: &mut Hands) -> Resolved {
-        let pairs = self.pairs();
+    fn resolved(&self, local: &mut Local) -> (u64, Vec<Meets>, bool) {
+        let Local { rules, hands, .. } = local;
+        let rules: &Rules = local::current(rules, &self.limiter);
+        let (pairs, ledger) = (pairs(&self.attributes), &self.limiter.ledger);
         let attributes = Attributes::new(&pairs);
-        let ledger = &self.limiter.ledger;
-        let mut meets = Vec::new();
+        let (mut all, mut lasts) = (Vec::new(), true);
         for (place, stage) in rules.stages_for(attributes) {
-            match stage.limit.encounter(attributes) {
-                Encounter::Unconcerned => {}
+            let found = match stage.limit.encounter(attributes) {
+                Encounter::Unconcerned => None,
                 Encounter::Counted(values) => {
                     let bucket = stage.bucket(values.as_slice().iter().copied(), ledger, hands);
-                    meets.extend(bucket.map(|Place { found: (number, _), rule, limit }| Meets {
-                        met: Met::new(place, rule, limit, stage.is_budget),
-                        number,
-                        lacks: false,
-                    }));
+                    bucket.map(|Place { found: (number, record), rule, limit }| {
+                        // What finds no place may find one any time: that is looked up again for each request.
+                        lasts &= !record.is_rest();
+                        (Met::new(place, rule, limit, stage.is_budget), number, false)
+                    })
                 }
                 Encounter::DroppedForMissing => {
                     let met = Met::new(place, 0, &stage.limit, false);
-                    let rest = stage.buckets.rest(ledger);
-                    meets.extend(rest.map(|(number, _)| Meets { met, number, lacks: true }));
+                    stage.buckets.rest(ledger).map(|(number, _)| (met, number, true))
                 }
-            }
+            };
+            all.extend(found.and_then(|(met, number, lacks)| {
+                let (held, cell) = ledger.lend(number)?;
+                Some(Meets { met, number, held, cell, lacks })
+            }));
         }
-        self.pin(rules.generation, &meets);
         let exact = rules.exact_for(attributes).next().is_some();
-        // What finds no place may find one any time: that is looked up again for each request.
-        let has_rest =
-            |meets: &Meets| !meets.lacks && ledger.record(meets.number).is_some_and(Record::is_rest);
-        let lasts = !meets.iter().any(has_rest);
-        let generation = if lasts { rules.generation } else { NEVER };
-        Resolved { serial: self.serial, generation, meets: meets.into(), exact }
+        (if lasts { rules.generation } else { NEVER }, all, exact)
     }
 
-    /// Holds on to the records of the newest limits that any thread has worked it out by.
-    fn pin(&self, generation: u64, meets: &[Meets]) {
-        let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        if pinned.0 >= generation {
-            return;
+    fn give_back(&mut self) {
+        for meets in self.meets.drain(..) {
+            self.limiter.ledger.give_back(meets.number, &meets.cell);
         }
-        let ledger = &self.limiter.ledger;
-        let new: Vec<u32> = meets.iter().map(|meets| meets.number).collect();
-        new.iter().for_each(|number| ledger.pin(*number));
-        pinned.1.iter().for_each(|number| ledger.unpin(*number));
-        *pinned = (generation, new);
+    }
+}
+
+impl Clone for Prepared {
+    fn clone(&self) -> Self {
+        Self::of(self.limiter.clone(), self.attributes.clone())
     }
 }
 
 impl Drop for Prepared {
     fn drop(&mut self) {
-        let pinned = self.pinned.get_mut().unwrap_or_else(PoisonError::into_inner);
-        pinned.1.iter().for_each(|number| self.limiter.ledger.unpin(*number));
-        self.limiter.slots.leave(self.slot);
+        self.give_back();
     }
 }
 
-impl Resolved {
-    /// Sends the request through the pipeline; whether it passes.
-    #[inline(always)]
-    fn run(&self, inner: &Inner, pipeline: &mut Pipeline<'_>) -> bool {
-        self.meets.iter().all(|meets| match inner.ledger.record(meets.number) {
-            Some(record) if meets.lacks => pipeline.lack(meets.met, record),
-            Some(record) => pipeline.meet(meets.met, meets.number, record),
-            None => true,
-        })
-    }
+fn pairs(attributes: &[(String, String)]) -> SmallVec<[(&str, &str); 8]> {
+    attributes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
 }

@@ -1,9 +1,12 @@
 //! The record of one bucket: its numbers, as atomics that requests count up and the uplink writes in place.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicI64, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 use arc_swap::ArcSwapOption;
+use fastrand::Rng;
 use headworks_core::agent::InForce;
 use headworks_core::bucket::Counts;
 use headworks_core::decision::{Draw, Threshold};
@@ -11,6 +14,7 @@ use headworks_core::units::{Headroom, Moment};
 
 use super::allowance::Allowance;
 use super::bell::Bell;
+use super::cells::Cell;
 use super::key::{Key, WORDS};
 use super::local::Hands;
 use super::tally::{Alone, Shared, Tally};
@@ -41,8 +45,7 @@ pub(super) struct Record {
     /// The same until what the cells hold was brought here.
     cell: AtomicU32,
     flags: AtomicU32,
-    /// Words of `key` in use.
-    used: AtomicU32,
+    _room: u32,
     /// By which override it goes, and since when: place and generation.
     ruling: AtomicU64,
     headroom: AtomicU64,
@@ -64,7 +67,7 @@ impl Default for Record {
             hot: AtomicU32::default(),
             cell: AtomicU32::default(),
             flags: AtomicU32::default(),
-            used: AtomicU32::default(),
+            _room: 0,
             ruling: AtomicU64::default(),
             headroom: AtomicU64::default(),
             long: ArcSwapOption::empty(),
@@ -96,14 +99,12 @@ impl Record {
         self.draw.store(Draw::new(fastrand::u32(..)).to_word(), Relaxed);
         self.ruling.store(0, Relaxed);
         self.flags.store(if matches!(name, Name::Rest) { REST } else { 0 }, Relaxed);
-        let (words, long) = match name {
-            Name::Short(key) => (key.words(), None),
-            Name::Long(values) => (&[][..], Some(values.iter().map(|value| (*value).to_owned()).collect())),
-            Name::Rest => (&[][..], None),
+        let (key, long) = match name {
+            Name::Short(key) => (*key, None),
+            Name::Long(values) => (Key::NONE, Some(values.iter().map(|value| (*value).to_owned()).collect())),
+            Name::Rest => (Key::NONE, None),
         };
-        self.key.iter().zip(words).for_each(|(word, new)| word.store(*new, Relaxed));
-        #[allow(clippy::cast_possible_truncation, reason = "a handful")]
-        self.used.store(words.len() as u32, Relaxed);
+        self.key.iter().zip(key.0).for_each(|(word, new)| word.store(new, Relaxed));
         self.long.store(long.map(Arc::new));
         self.owner.store(owner, Release);
     }
@@ -120,11 +121,11 @@ impl Record {
     }
 
     /// Whether it is the bucket of these values. Compared in full, so that two identities never share a counter.
-    #[inline]
-    pub(super) fn is(&self, owner: u32, words: &[u64]) -> bool {
-        self.owner() == owner
-            && self.used.load(Relaxed) as usize == words.len()
-            && self.key.iter().zip(words).all(|(word, wanted)| word.load(Relaxed) == *wanted)
+    #[inline(always)]
+    pub(super) fn is(&self, owner: u32, key: &Key) -> bool {
+        let off =
+            self.key.iter().zip(&key.0).fold(0, |off, (word, wanted)| off | (word.load(Relaxed) ^ wanted));
+        self.owner() == owner && off == 0
     }
 
     /// The same for values that are too long to be kept in it.
@@ -133,10 +134,10 @@ impl Record {
         self.owner() == owner && long.as_ref().is_some_and(|long| long.iter().eq(values.iter()))
     }
 
-    /// The words of its key, or its values if they are too long for that.
-    pub(super) fn words_or_long(&self) -> Result<Vec<u64>, Arc<Vec<String>>> {
-        let words = self.key.iter().take(self.used.load(Relaxed) as usize).map(|word| word.load(Relaxed));
-        self.long.load_full().map_or_else(|| Ok(words.collect()), Err)
+    /// Its key, or its values if they are too long for that.
+    pub(super) fn key_or_long(&self) -> Result<Key, Arc<Vec<String>>> {
+        let key = || Key(std::array::from_fn(|at| self.key[at].load(Relaxed)));
+        self.long.load_full().map_or_else(|| Ok(key()), Err)
     }
 
     /// The values of its bucket, of which there are so many; `None` for the one that values share which are not tracked.
@@ -144,14 +145,7 @@ impl Record {
         if self.has(REST) {
             return None;
         }
-        Some(match self.words_or_long() {
-            Err(long) => Vec::clone(&long),
-            Ok(words) => {
-                let mut values = Key::values(&words);
-                values.resize(wanted, String::new());
-                values
-            }
-        })
+        Some(self.key_or_long().map_or_else(|long| Vec::clone(&long), |key| key.values(wanted)))
     }
 
     /// By which override it goes: its place, if it was looked up in this generation of the limit's rules.
@@ -173,14 +167,27 @@ impl Record {
     /// clock is read only when the allowance is spent, and the bell rung when that holds the request back.
     #[inline(always)]
     pub(super) fn decide(&self, cost: u64, enforced: bool, hands: &mut Hands, bell: &Bell) -> bool {
+        match hands.stripe.of_hot(self.hot.load(Relaxed)) {
+            Some(cell) => self.decide_in(cell, cost, enforced, &mut hands.random, &hands.threads, bell),
+            None => self.decide_together(cost, enforced, hands, bell),
+        }
+    }
+
+    /// The same for who counts alone in a cell; `threads` is how many do.
+    #[inline(always)]
+    pub(super) fn decide_in(
+        &self,
+        cell: &Cell,
+        cost: u64,
+        enforced: bool,
+        random: &mut Rng,
+        threads: &AtomicI64,
+        bell: &Bell,
+    ) -> bool {
         let threshold = Threshold::from_word(self.threshold.load(Relaxed));
-        let drops = threshold != Threshold::default();
-        let Some(cell) = hands.stripe.of_hot(self.hot.load(Relaxed)) else {
-            return self.decide_together(threshold, cost, enforced, hands, bell);
-        };
         cell.tally.offer::<Alone>(cost);
-        let mut over = drops && cell.draws(threshold, || hands.random.u32(..));
-        if !over && !self.allowance.take_in_hand(&cell.hand, &hands.threads, cost, || bell.now()) {
+        let mut over = threshold != Threshold::default() && cell.draws(threshold, || random.u32(..));
+        if !over && !self.allowance.take_in_hand(&cell.hand, threads, cost, || bell.now()) {
             over = true;
             bell.ring();
         }
@@ -191,14 +198,8 @@ impl Record {
     }
 
     #[inline(never)]
-    fn decide_together(
-        &self,
-        threshold: Threshold,
-        cost: u64,
-        enforced: bool,
-        hands: &mut Hands,
-        bell: &Bell,
-    ) -> bool {
+    fn decide_together(&self, cost: u64, enforced: bool, hands: &mut Hands, bell: &Bell) -> bool {
+        let threshold = Threshold::from_word(self.threshold.load(Relaxed));
         self.tally.offer::<Shared>(cost);
         let mut over = threshold != Threshold::default() && self.draw(threshold, hands);
         if !over && !self.allowance.take(cost, || bell.now()) {

@@ -141,7 +141,7 @@ impl Rules {
         let reader = ledger.reader();
         ledger.for_each(|number, record| {
             let Some(place) = self.by_owner.get(&record.owner()).copied() else { return };
-            let counts = reader.counts(record);
+            let counts = reader.counts(number, record);
             let is_rest = self.stages[place].buckets.rest_number() == Some(number);
             stats[place].add(counts, record.headroom().drop_ratio(), is_rest);
         });

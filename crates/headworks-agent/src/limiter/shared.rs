@@ -49,7 +49,7 @@ impl SharedLimiter {
     /// an exact limit whose answer is not known here.
     pub async fn check(&self, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
         let rules = self.limiter.inner.rules.load_full();
-        let request = self.limiter.request(attributes, asked);
+        let request = self.request(attributes, asked);
         let (by_ratio, paid) = if request.only_looks() {
             (ByRatio { allowed: true, named: None }, Paid::new())
         } else {
@@ -60,6 +60,10 @@ impl SharedLimiter {
             return Verdict::NOTHING_TO_SEE;
         }
         self.limiter.inner.conclude(rules.generation, &paid, by_ratio, exact)
+    }
+
+    fn request<'a>(&self, attributes: Attributes<'a>, asked: Option<u32>) -> Request<'a> {
+        Request { attributes, asked, shadow_all: self.limiter.inner.shadow_all.load(Relaxed) }
     }
 
     /// What the exact limits say to a request, unless it meets none.

@@ -1,6 +1,6 @@
 //! Records by their numbers, at places that they keep for ever: what a look-up found stays what it was while a decision uses it.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::record::Record;
 
@@ -9,7 +9,7 @@ const CHUNK: usize = 1024;
 /// A thousand thousand buckets and as many that are on their way out.
 const MOST_CHUNKS: usize = 2048;
 
-type Chunk = Box<[Record; CHUNK]>;
+type Chunk = Arc<[Record; CHUNK]>;
 
 /// Where the records of a limiter lie.
 #[derive(Debug)]
@@ -31,6 +31,12 @@ impl Slab {
         Some(&chunk[number as usize % CHUNK])
     }
 
+    /// The same, for who looks at it again and again.
+    pub(super) fn hold(&self, number: u32) -> Option<Held> {
+        let chunk = self.chunks.get(number as usize / CHUNK)?.get()?.clone();
+        Some(Held { chunk, at: number as usize % CHUNK })
+    }
+
     /// The same; makes the records around it, if there are none yet. `None` if there is no room for it.
     pub(super) fn make(&self, number: u32) -> Option<&Record> {
         let chunk = self.chunks.get(number as usize / CHUNK)?;
@@ -38,9 +44,23 @@ impl Slab {
     }
 }
 
+/// A record that is at hand: without a way to go.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    chunk: Chunk,
+    at: usize,
+}
+
+impl Held {
+    #[inline(always)]
+    pub(super) fn record(&self) -> &Record {
+        &self.chunk[self.at % CHUNK]
+    }
+}
+
 /// Made one by one on the heap: the whole is too large for a stack.
 fn new_chunk() -> Chunk {
-    let records: Box<[Record]> = (0..CHUNK).map(|_| Record::default()).collect();
+    let records: Arc<[Record]> = (0..CHUNK).map(|_| Record::default()).collect();
     records.try_into().unwrap_or_else(|_| unreachable!("there are as many as a chunk has"))
 }
 
