@@ -305,13 +305,12 @@ impl Agent {
         let now = self.clock.now();
         self.records.drop_retired();
         for record in self.limiter.take_opened() {
-            if let Some(number) = self.state.open(&record.key, now) {
+            if let Some(number) = record.key().and_then(|key| self.state.open(&key, now)) {
                 self.records.insert(number, record);
             }
         }
-        for (number, counts) in self.records.counts() {
-            self.state.count(number, counts, now);
-        }
+        let state = &mut self.state;
+        self.records.read(&self.limiter, now, |number, counts| state.count(number, counts, now));
     }
 
     /// Shows the state of the link, and logs each change of it once.

@@ -15,6 +15,12 @@
 //! if !verdict.allowed {
 //!     // answer 429
 //! }
+//!
+//! // Where the attributes are known beforehand, a decision takes a fraction of that.
+//! let mut checkout = limiter.prepare(&[("service", "checkout")]);
+//! if !checkout.check(None).allowed {
+//!     // answer 429
+//! }
 //! # }
 //! ```
 
@@ -38,7 +44,8 @@ pub use headworks_core::ladder::PlanState;
 #[cfg(feature = "redis")]
 pub use limiter::SharedLimiter;
 pub use limiter::{
-    Decisive, LimitRef, LimitStats, Limiter, LimiterStats, LinkStats, Standing, Unanswerable, Verdict,
+    Decisive, LimitRef, LimitStats, Limiter, LimiterStats, LinkStats, Prepared, Standing, Unanswerable,
+    Verdict,
 };
 #[cfg(feature = "redis")]
 pub use store::{Store, StoreError, StoreSettings, StoreStats, StoreTls};

@@ -1,14 +1,12 @@
 //! The records that the uplink reads, by the numbers of their buckets, and how they are forgotten.
 //!
 //! A bucket that rests is taken from the limiter first, and gives up its place there. Requests may have found its record a
-//! moment before; so the record is read on until nobody can hold it any more, and only then the bucket is forgotten. If its
+//! moment before; so the record is read on for longer than any decision takes, and only then the bucket is forgotten. If its
 //! values come again in between, a new record counts on for the same number, and goes by the same headroom.
 
 mod away;
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{Ordering::Acquire, fence};
 use std::time::Duration;
 
 use headworks_core::agent::{Agent as State, InForce};
@@ -16,30 +14,41 @@ use headworks_core::bucket::Counts;
 use headworks_core::message::BucketNumber;
 use headworks_core::units::Moment;
 
-use crate::limiter::{Limiter, Record};
+use crate::limiter::{Handle, LINGERS, Limiter, Reader};
 use away::Away;
 
 /// Buckets forgotten at once: so many take the uplink a few milliseconds.
 const AT_ONCE: usize = 10_000;
-/// Nobody holds a record for so long. Only for when the limiter's map keeps the last few removed ones to itself.
-const LINGERS: Duration = Duration::from_secs(60);
+/// Cost units from one beat to the next from which threads count a bucket for themselves: a thousand and more a second.
+const HOT: u64 = 50;
+/// Beats with less than a tenth of it after which they do so no longer.
+const COLD_AFTER: u32 = 200;
 
 /// One bucket's records.
 #[derive(Debug, Default)]
 struct Tracked {
     /// Where requests are counted now; `None` if the limiter has forgotten the bucket.
-    live: Option<Arc<Record>>,
+    live: Option<Handle>,
     leaving: Option<Leaving>,
     /// What was counted in records that are gone.
     before: Counts,
     /// What the live record had counted for others before it was tracked here.
     elsewhere: Counts,
+    heat: Heat,
+}
+
+/// How much was asked of a bucket of late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heat {
+    offered: u64,
+    /// Beats since it was asked for more than now and then.
+    cold: u32,
 }
 
 /// A record that no new request finds.
 #[derive(Debug)]
 struct Leaving {
-    record: Arc<Record>,
+    record: Handle,
     since: Moment,
     /// What it had counted when it was taken away.
     counted: Counts,
@@ -58,7 +67,7 @@ pub(crate) struct Records {
 
 impl Records {
     /// A record that requests are counted in from now on.
-    pub(crate) fn insert(&mut self, number: BucketNumber, record: Arc<Record>) {
+    pub(crate) fn insert(&mut self, number: BucketNumber, record: Handle) {
         let tracked = self.tracked.entry(number).or_default();
         if tracked.live.replace(record).is_some() {
             tracked.before = Counts::default();
@@ -71,9 +80,26 @@ impl Records {
         self.tracked.retain(|_, tracked| !tracked.live.as_ref().is_some_and(|live| live.is_retired()));
     }
 
-    /// What each bucket has counted by now.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (BucketNumber, Counts)> {
-        self.tracked.iter().map(|(number, tracked)| (*number, tracked.counts()))
+    /// Tells what each bucket has counted by now, and lets threads count for themselves those that are asked for most.
+    pub(crate) fn read(
+        &mut self,
+        limiter: &Limiter,
+        now: Moment,
+        mut tell: impl FnMut(BucketNumber, Counts),
+    ) {
+        let mut turns = Vec::new();
+        let reader = limiter.reader();
+        for (number, tracked) in &mut self.tracked {
+            let counts = tracked.counts(&reader);
+            if let Some(live) = &tracked.live
+                && let Some(hot) = tracked.heat.turns(counts.offered, live)
+            {
+                turns.push((live.clone(), hot));
+            }
+            tell(*number, counts);
+        }
+        drop(reader);
+        turns.into_iter().for_each(|(live, hot)| live.set_hot(hot, now));
     }
 
     /// Puts in force what decisions on a bucket go by.
@@ -96,47 +122,34 @@ impl Records {
         self.tracked.retain(|number, tracked| {
             tracked.live.is_some() || tracked.leaving.is_some() || state.holds(*number)
         });
-        let mut leave: HashMap<Arc<str>, Vec<(BucketNumber, Arc<Record>)>> = HashMap::new();
         for number in state.idle(now, AT_ONCE) {
             match self.tracked.get(&number) {
                 Some(Tracked { leaving: Some(_), .. }) => {}
-                Some(Tracked { live: Some(live), .. }) => {
-                    leave.entry(live.key.limit.clone()).or_default().push((number, live.clone()));
-                }
+                Some(Tracked { live: Some(live), .. }) if live.is_pinned() => {}
+                Some(Tracked { live: Some(_), .. }) => self.take_away(number, limiter, now),
                 Some(Tracked { live: None, .. }) | None => {
                     state.forget(number, now);
                     self.tracked.remove(&number);
                 }
             }
         }
-        leave.into_iter().for_each(|(limit, records)| self.take_away(&limit, records, limiter, now));
     }
 
     /// Takes every record away from the limiter, in use or not.
     #[cfg(test)]
-    pub(crate) fn take_away_all(&mut self, limit: &str, limiter: &Limiter, now: Moment) {
+    pub(crate) fn take_away_all(&mut self, limiter: &Limiter, now: Moment) {
         let live = self.tracked.iter().filter(|(_, tracked)| tracked.leaving.is_none());
-        let live = live.filter_map(|(number, tracked)| Some((*number, tracked.live.clone()?))).collect();
-        self.take_away(limit, live, limiter, now);
+        let live: Vec<_> = live.map(|(number, _)| *number).collect();
+        live.into_iter().for_each(|number| self.take_away(number, limiter, now));
     }
 
-    fn take_away(
-        &mut self,
-        limit: &str,
-        leave: Vec<(BucketNumber, Arc<Record>)>,
-        limiter: &Limiter,
-        now: Moment,
-    ) {
-        let (numbers, records): (Vec<_>, Vec<_>) = leave.into_iter().unzip();
-        let counts = limiter.forget(limit, &records);
-        for ((number, record), counted) in numbers.into_iter().zip(records).zip(counts) {
-            if let Some(tracked) = self.tracked.get_mut(&number) {
-                tracked.live = None;
-                let before = std::mem::take(&mut tracked.elsewhere);
-                tracked.leaving = Some(Leaving { record, since: now, counted, before });
-                self.leaving += 1;
-            }
-        }
+    fn take_away(&mut self, number: BucketNumber, limiter: &Limiter, now: Moment) {
+        let Some(tracked) = self.tracked.get_mut(&number) else { return };
+        let Some(record) = tracked.live.take() else { return };
+        let counted = limiter.forget(&record, now);
+        let before = std::mem::take(&mut tracked.elsewhere);
+        tracked.leaving = Some(Leaving { record, since: now, counted, before });
+        self.leaving += 1;
     }
 
     /// Closes records that nobody can count in any more.
@@ -144,35 +157,46 @@ impl Records {
         if std::mem::take(&mut self.leaving) == 0 {
             return;
         }
+        let reader = limiter.reader();
         for tracked in self.tracked.values_mut() {
             let Some(gone) = tracked.leaving.take_if(|leaving| leaving.is_over(now)) else {
                 self.leaving += usize::from(tracked.leaving.is_some());
                 continue;
             };
-            let counts = gone.record.counts();
+            let counts = reader.of(&gone.record);
             tracked.before += counts.since(gone.before);
             if counts != gone.counted {
-                limiter.count_late(&gone.record.key.limit, counts.since(gone.counted));
+                limiter.count_late(&gone.record, counts.since(gone.counted));
             }
         }
     }
 }
 
 impl Tracked {
-    fn counts(&self) -> Counts {
+    fn counts(&self, reader: &Reader<'_>) -> Counts {
         let mut counts = self.before;
-        self.live.iter().for_each(|live| counts += live.counts().since(self.elsewhere));
-        self.leaving.iter().for_each(|leaving| counts += leaving.record.counts().since(leaving.before));
+        self.live.iter().for_each(|live| counts += reader.of(live).since(self.elsewhere));
+        self.leaving.iter().for_each(|leaving| counts += reader.of(&leaving.record).since(leaving.before));
         counts
     }
 }
 
+impl Heat {
+    /// Whether threads shall count for themselves from now on, or no longer; `None` if it stays as it is.
+    fn turns(&mut self, offered: u64, live: &Handle) -> Option<bool> {
+        let more = offered.saturating_sub(self.offered);
+        self.offered = offered;
+        self.cold = if more > HOT / 10 { 0 } else { self.cold.saturating_add(1) };
+        match live.is_hot() {
+            false => (more >= HOT).then_some(true),
+            true => (self.cold >= COLD_AFTER && !live.is_pinned()).then_some(false),
+        }
+    }
+}
+
 impl Leaving {
-    /// The limiter's map holds the other reference until no request looks at it any more.
+    /// A little before the record may be used again.
     fn is_over(&self, now: Moment) -> bool {
-        let alone = Arc::strong_count(&self.record) == 1;
-        // What others counted before they let go is seen here.
-        fence(Acquire);
-        alone || now.since(self.since) >= LINGERS
+        now.since(self.since) + Duration::from_secs(1) >= LINGERS
     }
 }

@@ -18,6 +18,12 @@ impl<'a> Attributes<'a> {
         self.0.iter().copied()
     }
 
+    /// The value at a place, in the order of the request.
+    #[inline]
+    pub fn at(self, place: usize) -> Option<&'a str> {
+        self.0.get(place).map(|(_, value)| *value)
+    }
+
     /// The value of `key`, if the request has it.
     #[inline]
     pub fn get(self, key: &str) -> Option<&'a str> {

@@ -31,16 +31,19 @@ impl Threshold {
     }
 
     /// The word that carries it, for storage in an atomic.
+    #[inline]
     pub fn to_word(self) -> u32 {
         self.0
     }
 
     /// A threshold from its word; a word above 1 counts as 1.
+    #[inline]
     pub fn from_word(word: u32) -> Self {
         Self(word.min(1 << BITS))
     }
 
     /// Whether admissions are the rarer outcome, and how much of a unit one request adds to the scale of the rarer.
+    #[inline]
     fn rarer(self) -> (bool, i64) {
         let ratio = i64::from(self.0);
         if ratio > ONE / 2 { (true, ONE - ratio) } else { (false, ratio) }
@@ -86,12 +89,14 @@ impl Draw {
         (next, if admissions_are_rarer { n - events.min(n) } else { events.min(n) })
     }
 
+    #[inline]
     fn next_event(self, distance: i64, random: u32) -> Self {
         let jitter = random >> (32 - BITS);
         let distance = distance + ONE + i64::from(jitter) - i64::from(self.jitter);
         Self { distance: narrow(distance), jitter }
     }
 
+    #[inline]
     fn at(self, distance: i64) -> Self {
         Self { distance: narrow(distance), ..self }
     }
@@ -101,17 +106,20 @@ impl Draw {
     }
 
     /// Both halves in one word, for storage in an atomic.
+    #[inline]
     pub fn to_word(self) -> u64 {
         u64::from(self.distance.cast_unsigned()) << 32 | u64::from(self.jitter)
     }
 
     /// A draw from its word.
+    #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "the halves of the word")]
     pub fn from_word(word: u64) -> Self {
         Self { distance: ((word >> 32) as u32).cast_signed(), jitter: word as u32 & ((1 << BITS) - 1) }
     }
 }
 
+#[inline]
 #[allow(clippy::cast_possible_truncation, reason = "a distance lies within ±2 units, and a unit is 2^29")]
 fn narrow(distance: i64) -> i32 {
     distance as i32

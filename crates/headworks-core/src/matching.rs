@@ -1,7 +1,9 @@
 //! Matching: whether a limit concerns a request, and which of its buckets counts it.
 
+mod form;
 mod index;
 
+pub use form::{Fit, Form};
 pub(crate) use index::Wanted;
 pub use index::{Candidates, Index};
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, Uri};
-use headworks_agent::Verdict;
+use headworks_core::limits::Limit;
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{Span as _, SpanKind, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue};
@@ -66,10 +66,10 @@ impl Traces {
 
 impl Decision {
     /// Ends the span with what was decided. No value of the request is told, since callers are named there.
-    pub(crate) fn end(mut self, verdict: &Verdict) {
-        self.0.set_attribute(KeyValue::new("headworks.allowed", verdict.allowed));
-        if let Some(decisive) = &verdict.decisive {
-            self.0.set_attribute(KeyValue::new("headworks.limit", decisive.limit.name.to_string()));
+    pub(crate) fn end(mut self, allowed: bool, limit: Option<&Limit>) {
+        self.0.set_attribute(KeyValue::new("headworks.allowed", allowed));
+        if let Some(limit) = limit {
+            self.0.set_attribute(KeyValue::new("headworks.limit", limit.name.to_string()));
         }
         self.0.end();
     }

@@ -1,65 +1,28 @@
 //! The buckets of one limit, found by the values of a request.
 
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use equivalent::Equivalent;
-use headworks_core::bucket::{BucketKey, Counts, Values};
+use headworks_core::bucket::Counts;
 use headworks_core::limits::Limit;
-use headworks_core::units::Headroom;
-use papaya::Guard as _;
+use headworks_core::units::{Headroom, Moment};
 
-use super::record::{Record, Ruling};
+use super::key::Key;
+use super::ledger::Ledger;
+use super::local::Hands;
+use super::record::{Name, Record};
 use crate::places::takes_another;
-
-/// Records that came to be, for the uplink to take up.
-#[derive(Debug, Default)]
-pub(super) struct Opened(Mutex<Vec<Arc<Record>>>);
-
-impl Opened {
-    fn push(&self, record: Arc<Record>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record);
-    }
-
-    pub(super) fn take(&self) -> Vec<Arc<Record>> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Owned(Box<[Box<str>]>);
-
-struct Borrowed<'a>(&'a [&'a str]);
-
-// Both hash alike, so that a request's values are looked up without copying them.
-impl Hash for Owned {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.iter().for_each(|value| value.hash(state));
-    }
-}
-
-impl Hash for Borrowed<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.iter().for_each(|value| value.hash(state));
-    }
-}
-
-impl Equivalent<Owned> for Borrowed<'_> {
-    fn equivalent(&self, owned: &Owned) -> bool {
-        self.0.len() == owned.0.len() && self.0.iter().zip(&owned.0).all(|(a, b)| **a == **b)
-    }
-}
 
 /// The buckets of one limit: one for all where it has no `per`, else one for each list of values up to its
 /// `max_buckets`, and one that all others share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Buckets {
-    whole: OnceLock<Arc<Record>>,
-    by_values: papaya::HashMap<Owned, Arc<Record>>,
-    /// Lists of values tracked; counted apart since the map's own length is an estimate.
+    /// By which the ledger knows whose its records are.
+    pub(super) owner: u32,
+    whole: OnceLock<u32>,
+    /// Lists of values tracked.
     tracked: AtomicUsize,
-    rest: OnceLock<Arc<Record>>,
+    rest: OnceLock<u32>,
     /// The parents track no more: what is new here is not tracked until they say otherwise. Else whoever makes up values
     /// would have the time until they answer for each of them.
     full: AtomicBool,
@@ -67,97 +30,108 @@ pub(super) struct Buckets {
     forgotten: Mutex<Counts>,
 }
 
+/// A record, and its number.
+pub(super) type Found<'l> = (u32, &'l Record);
+
 impl Buckets {
-    /// The bucket of these values, made on first sight by what `rule` says of it: nothing, if there is to be none.
+    /// No buckets yet.
+    pub(super) fn new(limit: &Limit, ledger: &Ledger) -> Self {
+        Self {
+            owner: ledger.register(&limit.name, limit.per.len()),
+            whole: OnceLock::new(),
+            tracked: AtomicUsize::new(0),
+            rest: OnceLock::new(),
+            full: AtomicBool::new(false),
+            forgotten: Mutex::default(),
+        }
+    }
+
+    /// The bucket of these values, if there is one: what is not tracked is in the one that all such values share.
     #[inline]
-    pub(super) fn with<R>(
+    pub(super) fn find<'l, 'v>(
+        &self,
+        values: impl Iterator<Item = &'v str> + Clone,
+        ledger: &'l Ledger,
+        hands: &mut Hands,
+    ) -> Option<Found<'l>> {
+        if let Some(whole) = self.whole.get() {
+            return Some((*whole, ledger.record(*whole)?));
+        }
+        let found = match Key::of(values.clone()) {
+            Some(key) => ledger.find(self.owner, &key, hands)?,
+            None => ledger.find_long(self.owner, &values.collect::<Vec<_>>(), hands)?,
+        };
+        if found.1.sends_away() { self.rest(ledger) } else { Some(found) }
+    }
+
+    /// The bucket of these values, made now that they are seen first. `named` tells that an override names them.
+    #[cold]
+    pub(super) fn make<'l>(
         &self,
         limit: &Limit,
+        named: bool,
         values: &[&str],
-        opened: &Opened,
-        rule: impl FnOnce() -> Option<Ruling>,
-        use_it: impl FnOnce(&Record) -> R,
-    ) -> Option<R> {
+        ledger: &'l Ledger,
+    ) -> Option<Found<'l>> {
         if values.is_empty() {
-            return Some(use_it(self.whole(limit, opened)));
+            return self.whole(limit, ledger);
         }
-        let map = self.by_values.pin();
-        if let Some(record) = map.get(&Borrowed(values)) {
-            if record.sends_away() {
-                return Some(self.with_rest(&limit.name, opened, use_it));
-            }
-            return Some(use_it(record));
+        if !takes_another(&self.tracked, limit, named) {
+            return self.rest(ledger);
         }
-        let ruling = rule()?;
-        if !takes_another(&self.tracked, limit, ruling.named) {
-            return Some(self.with_rest(&limit.name, opened, use_it));
+        let key = Key::of(values.iter().copied());
+        let name = key.as_ref().map_or(Name::Long(values), Name::Short);
+        let Some((number, is_new)) = ledger.enter(self.owner, name, at_first(limit)) else {
+            self.tracked.fetch_sub(1, Relaxed);
+            return self.rest(ledger);
+        };
+        let record = ledger.record(number)?;
+        if !is_new {
+            self.tracked.fetch_sub(1, Relaxed);
+        } else if !named && self.full.load(Relaxed) {
+            record.set_away(true);
         }
-        let owned = Owned(values.iter().map(|value| Box::from(*value)).collect());
-        let made = Arc::new(Record::new(key(limit, values), at_first(&ruling.limit)));
-        made.set_away(!ruling.named && self.full.load(Relaxed));
-        match map.try_insert(owned, made.clone()) {
-            Ok(_) => {
-                opened.push(made.clone());
-                if made.sends_away() {
-                    return Some(self.with_rest(&limit.name, opened, use_it));
-                }
-                Some(use_it(&made))
-            }
-            Err(raced) => {
-                self.tracked.fetch_sub(1, Relaxed);
-                Some(use_it(raced.current))
-            }
-        }
+        if record.sends_away() { self.rest(ledger) } else { Some((number, record)) }
     }
 
     /// The one bucket of a limit without `per`.
-    pub(super) fn whole(&self, limit: &Limit, opened: &Opened) -> &Record {
-        self.whole.get_or_init(|| {
-            let made = Arc::new(Record::new(key(limit, &[]), at_first(limit)));
-            opened.push(made.clone());
-            made
-        })
+    pub(super) fn whole<'l>(&self, limit: &Limit, ledger: &'l Ledger) -> Option<Found<'l>> {
+        let none = Key::of(std::iter::empty())?;
+        open_once(&self.whole, ledger, || ledger.open(self.owner, Name::Short(&none), at_first(limit)))
     }
 
     /// The bucket that values which are not tracked share.
-    pub(super) fn with_rest<R>(
-        &self,
-        limit: &Arc<str>,
-        opened: &Opened,
-        use_it: impl FnOnce(&Record) -> R,
-    ) -> R {
-        use_it(self.rest.get_or_init(|| {
-            let key = BucketKey { limit: limit.clone(), scope: Vec::new(), values: Values::Rest };
-            let made = Arc::new(Record::new(key, Headroom::OPEN));
-            opened.push(made.clone());
-            made
-        }))
+    pub(super) fn rest<'l>(&self, ledger: &'l Ledger) -> Option<Found<'l>> {
+        open_once(&self.rest, ledger, || ledger.open(self.owner, Name::Rest, Headroom::OPEN))
     }
 
     /// Forgets the buckets of values that are not counted any more.
-    pub(super) fn close(&self, is_off: impl Fn(&[Box<str>]) -> bool) {
-        let mut forgotten = self.forgotten();
-        self.by_values.pin().retain(|values, record| {
-            let is_off = is_off(&values.0);
-            if is_off {
-                record.retire();
-                self.tracked.fetch_sub(1, Relaxed);
-                *forgotten += record.counts();
+    pub(super) fn close(
+        &self,
+        ledger: &Ledger,
+        values: usize,
+        now: Moment,
+        is_off: impl Fn(&[String]) -> bool,
+    ) {
+        let mut gone = Vec::new();
+        ledger.for_each(|number, record| {
+            if record.owner() == self.owner && record.values(values).is_some_and(|values| is_off(&values)) {
+                gone.push(number);
             }
-            !is_off
         });
+        for number in gone {
+            self.forget(ledger, number, now);
+        }
     }
 
     /// Forgets the bucket of this record, and gives its place to another; what it has counted by now. Requests that have found
     /// it already may count a little more, for which see [`Buckets::count_late`].
-    pub(super) fn forget(&self, record: &Arc<Record>) -> Counts {
-        let Values::Of(values) = &record.key.values else { return Counts::default() };
-        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    pub(super) fn forget(&self, ledger: &Ledger, number: u32, now: Moment) -> Counts {
         let mut forgotten = self.forgotten();
-        let map = self.by_values.pin();
-        let removed = map.remove_if(&Borrowed(&values), |_, there| Arc::ptr_eq(there, record));
-        let counts = record.counts();
-        if matches!(removed, Ok(Some(_))) {
+        let Some(record) = ledger.record(number) else { return Counts::default() };
+        let is_ours = record.owner() == self.owner;
+        let counts = ledger.reader().counts(number, record);
+        if is_ours && ledger.remove(number, now) {
             self.tracked.fetch_sub(1, Relaxed);
             *forgotten += counts;
         }
@@ -165,16 +139,16 @@ impl Buckets {
     }
 
     /// Whether the parents track no more buckets of this limit.
-    pub(super) fn set_full(&self, limit: &Arc<str>, full: bool, opened: &Opened) {
+    pub(super) fn set_full(&self, full: bool, ledger: &Ledger) {
         self.full.store(full, Relaxed);
         if full {
-            self.with_rest(limit, opened, |_| ());
+            self.rest(ledger);
         }
     }
 
-    /// What was counted for values that find no place.
-    pub(super) fn counted_in_rest(&self) -> Counts {
-        self.rest.get().map(|rest| rest.counts()).unwrap_or_default()
+    /// The number of the bucket for values that find no place.
+    pub(super) fn rest_number(&self) -> Option<u32> {
+        self.rest.get().copied()
     }
 
     /// What was counted in a record after it was forgotten.
@@ -182,39 +156,30 @@ impl Buckets {
         *self.forgotten() += counts;
     }
 
-    /// Lets go of removed records as soon as no request looks at them any more: a map does so in batches only.
-    pub(super) fn flush(&self) {
-        self.by_values.guard().flush();
-    }
-
-    /// What was counted in all buckets, those that were forgotten included.
-    pub(super) fn counted(&self, mut look: impl FnMut(&Record)) -> Counts {
-        let forgotten = self.forgotten();
-        let mut counts = *forgotten;
-        self.for_each(|record| {
-            counts += record.counts();
-            look(record);
-        });
-        counts
-    }
-
-    fn forgotten(&self) -> MutexGuard<'_, Counts> {
+    /// What was counted in buckets that are gone. None goes while this is held.
+    pub(super) fn forgotten(&self) -> MutexGuard<'_, Counts> {
         self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Looks at every record.
-    pub(super) fn for_each(&self, mut look: impl FnMut(&Record)) {
-        self.whole.get().into_iter().chain(self.rest.get()).for_each(|record| look(record));
-        self.by_values.pin().values().for_each(|record| look(record));
-    }
+/// The record behind a number that is set once. If two threads open it at once, one of the two records is used, and no request
+/// ever finds the other.
+fn open_once<'l>(
+    number: &OnceLock<u32>,
+    ledger: &'l Ledger,
+    open: impl FnOnce() -> Option<u32>,
+) -> Option<Found<'l>> {
+    let number = match number.get() {
+        Some(number) => *number,
+        None => {
+            let opened = open()?;
+            *number.get_or_init(|| opened)
+        }
+    };
+    Some((number, ledger.record(number)?))
 }
 
 /// A ban holds from the first request on, before the uplink has seen the bucket.
 fn at_first(limit: &Limit) -> Headroom {
     if limit.rate.is_ban() { Headroom::SHUT } else { Headroom::OPEN }
-}
-
-fn key(limit: &Limit, values: &[&str]) -> BucketKey {
-    let values = values.iter().map(|value| (*value).to_owned()).collect();
-    BucketKey { limit: limit.name.clone(), scope: Vec::new(), values: Values::Of(values) }
 }

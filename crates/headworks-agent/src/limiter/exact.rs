@@ -1,23 +1,22 @@
 //! The exact limits of the pipeline: which of them a request meets, and the verdict that their outcomes make.
 
-use std::sync::Arc;
-
-use arc_swap::Guard;
 use headworks_core::limits::Mode;
 use headworks_core::matching::Meeting;
 use headworks_core::units::Moment;
 use smallvec::SmallVec;
 
+use super::Request;
 use super::rules::Rules;
-use super::{Decisive, LimitRef, Request, Standing, Unanswerable, Verdict};
+use super::verdict::{Decisive, LimitRef, Standing, Unanswerable, Verdict};
 use crate::exact::{Ask, Asks, ExactLimit, Outcome, Settled, settle, settle_one, settle_one_value};
 
 /// What the exact limits say.
 #[derive(Debug)]
 pub(super) enum Decided {
-    NeverPasses(Unanswerable),
+    /// It costs more than the limit at this place ever passes at once.
+    NeverPasses { place: u32, cost: u64, most: u64 },
     /// Whether it passes, and by which of them, unless by none that is enforced.
-    By(bool, Option<(usize, Standing)>),
+    By(bool, Option<(u32, Standing)>),
 }
 
 impl Decided {
@@ -25,13 +24,19 @@ impl Decided {
         matches!(self, Self::By(true, _))
     }
 
-    /// The verdict, which keeps the rules that it was made by.
+    /// The verdict, by the rules of this generation.
     #[inline]
-    pub(super) fn verdict(self, rules: Guard<Arc<Rules>>) -> Verdict {
+    pub(super) fn verdict(self, generation: u64) -> Verdict {
         match self {
-            Self::NeverPasses(why) => Verdict { unanswerable: Some(why), ..Verdict::of(false, None) },
+            Self::NeverPasses { place, cost, most } => {
+                let limit = LimitRef { generation, place, rule: 0 };
+                let why = Unanswerable::NeverPasses { limit, cost, most };
+                Verdict { unanswerable: Some(why), ..Verdict::of(false, None) }
+            }
             Self::By(allowed, None) => Verdict::of(allowed, None),
-            Self::By(allowed, Some((place, standing))) => Verdict::exact(allowed, rules, place, standing),
+            Self::By(allowed, Some((place, standing))) => {
+                Verdict::exact(allowed, generation, place, standing)
+            }
         }
     }
 }
@@ -39,22 +44,22 @@ impl Decided {
 impl Verdict {
     /// By the limit at a place of the rules.
     #[inline(always)]
-    fn exact(allowed: bool, rules: Guard<Arc<Rules>>, place: usize, standing: Standing) -> Self {
-        let limit = LimitRef::new(rules, place);
+    fn exact(allowed: bool, generation: u64, place: u32, standing: Standing) -> Self {
+        let limit = LimitRef { generation, place, rule: 0 };
         Self::of(allowed, Some(Decisive { limit, standing }))
     }
 }
 
 /// The verdict on a request that meets exact limits alone.
 #[inline]
-pub(super) fn check(rules: Guard<Arc<Rules>>, request: Request<'_>, now: impl Fn() -> Moment) -> Verdict {
-    if let Some(met) = only(&rules, &request) {
+pub(super) fn check(rules: &Rules, request: Request<'_>, now: impl Fn() -> Moment) -> Verdict {
+    if let Some(met) = only(rules, &request) {
         let (ask, place) = (met.ask(request), met.place);
         let enforced = ask.enforced;
         // Made of what is in registers: any value between this and the verdict would be copied twice.
         match settle_one_value(&ask, now()) {
             Some((passes, told)) if enforced => {
-                return Verdict::exact(passes, rules, place, Standing::Exact(told));
+                return Verdict::exact(passes, rules.generation, place, Standing::Exact(told));
             }
             Some(_) => return Verdict::of(true, None),
             None => {}
@@ -64,9 +69,9 @@ pub(super) fn check(rules: Guard<Arc<Rules>>, request: Request<'_>, now: impl Fn
 }
 
 #[inline(never)]
-fn check_closer(rules: Guard<Arc<Rules>>, request: Request<'_>, now: Moment) -> Verdict {
-    match decide(&rules, request, || now) {
-        Some(decided) => decided.verdict(rules),
+fn check_closer(rules: &Rules, request: Request<'_>, now: Moment) -> Verdict {
+    match decide(rules, request, || now) {
+        Some(decided) => decided.verdict(rules.generation),
         None if request.only_looks() => Verdict::NOTHING_TO_SEE,
         None => Verdict::of(true, None),
     }
@@ -99,7 +104,7 @@ pub(super) fn all<'a>(rules: &'a Rules, request: &'a Request<'a>) -> impl Iterat
 fn only<'a>(rules: &'a Rules, request: &Request<'a>) -> Option<Met<'a>> {
     let mut only = None;
     // A loop, since the closures of iterators are not inlined here; and no index, which takes as long as a walk over few.
-    for (exact, place) in rules.few_exact()?.iter().zip(rules.stages().len()..) {
+    for (exact, place) in rules.few_exact()?.iter().zip(rules.first_exact()..) {
         if let Some(met) = Met::of(exact, place, request) {
             if only.is_some() {
                 return None;
@@ -115,7 +120,7 @@ fn only<'a>(rules: &'a Rules, request: &Request<'a>) -> Option<Met<'a>> {
 pub(super) struct Met<'a> {
     exact: &'a ExactLimit,
     /// Its place in the rules.
-    place: usize,
+    place: u32,
     /// The first value of its bucket, unless the request lacks one.
     first: Option<&'a str>,
     mode: Mode,
@@ -123,7 +128,7 @@ pub(super) struct Met<'a> {
 
 impl<'a> Met<'a> {
     #[inline(always)]
-    fn of(exact: &'a ExactLimit, place: usize, request: &Request<'a>) -> Option<Self> {
+    fn of(exact: &'a ExactLimit, place: u32, request: &Request<'a>) -> Option<Self> {
         let (first, mode) = match exact.limit().meeting(request.attributes) {
             Meeting::Unconcerned => return None,
             Meeting::Counted(first) => (Some(first), exact.mode(request.attributes)),
@@ -169,7 +174,9 @@ fn decide_all(met: &[Met<'_>], request: Request<'_>, now: Moment) -> Decided {
 pub(super) fn decided(settled: Settled, met: &[Met<'_>], asks: &[Ask<'_>], outcomes: &[Outcome]) -> Decided {
     let enforced = || outcomes.iter().enumerate().filter(|(at, _)| asks[*at].enforced);
     match settled {
-        Settled::NeverPasses { place, most } => never_passes(&asks[place], most),
+        Settled::NeverPasses { place, most } => {
+            Decided::NeverPasses { place: met[place].place, cost: asks[place].cost, most }
+        }
         Settled::Refused(at) => {
             // Whoever waits as long as is told should pass them all.
             let refused = enforced().filter(|(_, outcome)| !outcome.passes);
@@ -186,12 +193,6 @@ pub(super) fn decided(settled: Settled, met: &[Met<'_>], asks: &[Ask<'_>], outco
 
 fn standing(outcome: &Outcome) -> Standing {
     if outcome.counted { Standing::Exact(outcome.told) } else { Standing::Uncounted(outcome.told) }
-}
-
-#[cold]
-fn never_passes(ask: &Ask<'_>, most: u64) -> Decided {
-    let limit = ask.limit.limit().name.clone();
-    Decided::NeverPasses(Unanswerable::NeverPasses { limit, cost: ask.cost, most })
 }
 
 /// The longest of some waits; none if one of them never ends.

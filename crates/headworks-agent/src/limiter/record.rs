@@ -1,146 +1,238 @@
 //! The record of one bucket: its numbers, as atomics that requests count up and the uplink writes in place.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-
 use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicI64, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 use arc_swap::ArcSwapOption;
+use fastrand::Rng;
 use headworks_core::agent::InForce;
-use headworks_core::bucket::{BucketKey, Counts};
+use headworks_core::bucket::Counts;
 use headworks_core::decision::{Draw, Threshold};
-use headworks_core::limits::Limit;
 use headworks_core::units::{Headroom, Moment};
 
 use super::allowance::Allowance;
+use super::bell::Bell;
+use super::cells::Cell;
+use super::key::{Key, WORDS};
+use super::local::Hands;
+use super::tally::{Alone, Shared, Tally};
 
-/// By what a bucket of a limit with overrides goes.
-#[derive(Clone, Debug)]
-pub(super) struct Ruling {
-    /// The limit as it holds for the bucket.
-    pub(super) limit: Arc<Limit>,
-    /// An override names exactly this bucket.
-    pub(super) named: bool,
-    /// The snapshot of the rules that it was looked up in.
-    pub(super) generation: u64,
+/// Its values are not tracked: requests count in the bucket that all such values share.
+const AWAY: u32 = 1;
+/// A request asked for it since the last look.
+const WANTED: u32 = 2;
+/// A prepared request holds on to it: it is not forgotten.
+const PINNED: u32 = 4;
+/// It is the bucket that all values share which are not tracked.
+const REST: u32 = 8;
+
+/// Bits of a word of the ruling that are the place; the others are the generation.
+const RULE_BITS: u32 = 24;
+
+/// Three cache lines: what decisions read, what they write unless the bucket is hot, and by which values it is found. A record
+/// is used again for another bucket a while after its own was forgotten; a request that stood still for so long in between may be
+/// counted in that one.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Record {
+    /// Whose bucket it is, by the number of the limit's buckets; 0 if it is nobody's.
+    owner: AtomicU32,
+    threshold: AtomicU32,
+    /// The number of its cells plus one, where threads count for themselves; 0 where they count here.
+    hot: AtomicU32,
+    /// The same until what the cells hold was brought here.
+    cell: AtomicU32,
+    flags: AtomicU32,
+    _room: u32,
+    /// By which override it goes, and since when: place and generation.
+    ruling: AtomicU64,
+    headroom: AtomicU64,
+    /// The values if they are too long for `key`.
+    long: ArcSwapOption<Vec<String>>,
+    allowance: Allowance,
+    tally: Tally,
+    draw: AtomicU64,
+    key: [AtomicU64; WORDS],
 }
 
-impl Ruling {
-    /// Of a limit without overrides, which nobody looks up.
-    pub(super) fn own(limit: &Arc<Limit>) -> Self {
-        Self { limit: limit.clone(), named: false, generation: 0 }
+const _: () = assert!(size_of::<Record>() == 192, "a million of them should take 192 MB");
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            owner: AtomicU32::default(),
+            threshold: AtomicU32::default(),
+            hot: AtomicU32::default(),
+            cell: AtomicU32::default(),
+            flags: AtomicU32::default(),
+            _room: 0,
+            ruling: AtomicU64::default(),
+            headroom: AtomicU64::default(),
+            long: ArcSwapOption::empty(),
+            allowance: Allowance::default(),
+            tally: Tally::default(),
+            draw: AtomicU64::default(),
+            key: [const { AtomicU64::new(0) }; WORDS],
+        }
     }
 }
 
-/// One bucket. Counters only rise; each is right by itself, and a reader that sees one a moment before another is
-/// corrected by its next reading, so nothing here needs more than relaxed order.
-#[derive(Debug)]
-pub(crate) struct Record {
-    pub(crate) key: BucketKey,
-    threshold: AtomicU32,
-    draw: AtomicU64,
-    headroom: AtomicU64,
-    allowance: Allowance,
-    offered: AtomicU64,
-    dropped: AtomicU64,
-    would_drop: AtomicU64,
-    refused_later: AtomicU64,
-    retired: AtomicBool,
-    /// Only where its limit has overrides.
-    ruling: ArcSwapOption<Ruling>,
-    /// Its values are not tracked: requests count in the bucket that all such values share.
-    away: AtomicBool,
-    /// A request asked for it since the last look.
-    wanted: AtomicBool,
+/// What a record is found by.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Name<'a> {
+    /// Short values.
+    Short(&'a Key),
+    /// Values that are too long to be kept in a record.
+    Long(&'a [&'a str]),
+    /// None: the bucket that values share which are not tracked.
+    Rest,
 }
 
 impl Record {
-    /// A bucket that nothing was counted in.
-    pub(crate) fn new(key: BucketKey, headroom: Headroom) -> Self {
-        let record = Self {
-            key,
-            threshold: AtomicU32::default(),
-            draw: AtomicU64::new(Draw::new(fastrand::u32(..)).to_word()),
-            headroom: AtomicU64::default(),
-            allowance: Allowance::default(),
-            offered: AtomicU64::default(),
-            dropped: AtomicU64::default(),
-            would_drop: AtomicU64::default(),
-            refused_later: AtomicU64::default(),
-            retired: AtomicBool::new(false),
-            ruling: ArcSwapOption::empty(),
-            away: AtomicBool::new(false),
-            wanted: AtomicBool::new(false),
+    /// It becomes the record of a bucket that nothing was counted in. Nobody finds it yet.
+    pub(super) fn begin(&self, owner: u32, name: Name<'_>, headroom: Headroom) {
+        self.tally.clear();
+        self.allowance.clear();
+        self.set_headroom(headroom);
+        self.draw.store(Draw::new(fastrand::u32(..)).to_word(), Relaxed);
+        self.ruling.store(0, Relaxed);
+        self.flags.store(if matches!(name, Name::Rest) { REST } else { 0 }, Relaxed);
+        let (key, long) = match name {
+            Name::Short(key) => (*key, None),
+            Name::Long(values) => (Key::NONE, Some(values.iter().map(|value| (*value).to_owned()).collect())),
+            Name::Rest => (Key::NONE, None),
         };
-        record.set_headroom(headroom);
-        record
+        self.key.iter().zip(key.0).for_each(|(word, new)| word.store(new, Relaxed));
+        self.long.store(long.map(Arc::new));
+        self.owner.store(owner, Release);
     }
 
-    /// Uses the bucket by the limit as it holds for it: as it was looked up before, or by `rule` if that was in an older snapshot
-    /// than this generation. A request that is decided by older rules goes by the newer too.
+    /// It is nobody's bucket any more: whoever looks for it finds nothing.
+    pub(super) fn end(&self) {
+        self.owner.store(0, Release);
+    }
+
+    /// Whose bucket it is; 0 if nobody's.
     #[inline]
-    pub(super) fn ruled<R>(
-        &self,
-        generation: u64,
-        rule: impl FnOnce() -> Option<Ruling>,
-        use_it: impl FnOnce(&Record, &Arc<Limit>) -> R,
-    ) -> Option<R> {
-        if let Some(ruling) = &*self.ruling.load()
-            && ruling.generation >= generation
-        {
-            return Some(use_it(self, &ruling.limit));
-        }
-        let ruling = Arc::new(rule()?);
-        self.ruling.store(Some(ruling.clone()));
-        Some(use_it(self, &ruling.limit))
+    pub(super) fn owner(&self) -> u32 {
+        self.owner.load(Acquire)
     }
 
-    /// Counts a request and decides it: whether it is over the limit. The verdict is the same whether it is enforced.
-    /// `now` is asked only when the allowance is spent, and `spent` is told when it holds the request back.
-    pub(crate) fn decide(
+    /// Whether it is the bucket of these values. Compared in full, so that two identities never share a counter.
+    #[inline(always)]
+    pub(super) fn is(&self, owner: u32, key: &Key) -> bool {
+        let off =
+            self.key.iter().zip(&key.0).fold(0, |off, (word, wanted)| off | (word.load(Relaxed) ^ wanted));
+        self.owner() == owner && off == 0
+    }
+
+    /// The same for values that are too long to be kept in it.
+    pub(super) fn is_long(&self, owner: u32, values: &[&str]) -> bool {
+        let long = self.long.load();
+        self.owner() == owner && long.as_ref().is_some_and(|long| long.iter().eq(values.iter()))
+    }
+
+    /// Its key, or its values if they are too long for that.
+    pub(super) fn key_or_long(&self) -> Result<Key, Arc<Vec<String>>> {
+        let key = || Key(std::array::from_fn(|at| self.key[at].load(Relaxed)));
+        self.long.load_full().map_or_else(|| Ok(key()), Err)
+    }
+
+    /// The values of its bucket, of which there are so many; `None` for the one that values share which are not tracked.
+    pub(super) fn values(&self, wanted: usize) -> Option<Vec<String>> {
+        if self.has(REST) {
+            return None;
+        }
+        Some(self.key_or_long().map_or_else(|long| Vec::clone(&long), |key| key.values(wanted)))
+    }
+
+    /// By which override it goes: its place, if it was looked up in this generation of the limit's rules.
+    #[inline]
+    pub(super) fn ruling(&self, generation: u64) -> Option<u32> {
+        let word = self.ruling.load(Relaxed);
+        #[allow(clippy::cast_possible_truncation, reason = "the lower bits")]
+        let place = (word & ((1 << RULE_BITS) - 1)) as u32;
+        (word >> RULE_BITS == generation).then_some(place)
+    }
+
+    /// Keeps what was looked up, unless newer rules are kept already.
+    pub(super) fn rule(&self, generation: u64, place: u32) {
+        let word = generation << RULE_BITS | u64::from(place);
+        self.ruling.fetch_max(word, Relaxed);
+    }
+
+    /// Counts a request and decides it: whether it is over the limit. The verdict is the same whether it is enforced. The
+    /// clock is read only when the allowance is spent, and the bell rung when that holds the request back.
+    #[inline(always)]
+    pub(super) fn decide(&self, cost: u64, enforced: bool, hands: &mut Hands, bell: &Bell) -> bool {
+        match hands.stripe.of_hot(self.hot.load(Relaxed)) {
+            Some(cell) => self.decide_in(cell, cost, enforced, &mut hands.random, &hands.threads, bell),
+            None => self.decide_together(cost, enforced, hands, bell),
+        }
+    }
+
+    /// The same for who counts alone in a cell; `threads` is how many do.
+    #[inline(always)]
+    pub(super) fn decide_in(
         &self,
+        cell: &Cell,
         cost: u64,
         enforced: bool,
-        now: impl FnOnce() -> Moment,
-        spent: impl FnOnce(),
+        random: &mut Rng,
+        threads: &AtomicI64,
+        bell: &Bell,
     ) -> bool {
-        self.offered.fetch_add(cost, Relaxed);
         let threshold = Threshold::from_word(self.threshold.load(Relaxed));
-        let mut over = threshold != Threshold::default() && self.draw(threshold);
-        if !over && !self.allowance.take(cost, now) {
+        cell.tally.offer::<Alone>(cost);
+        let mut over = threshold != Threshold::default() && cell.draws(threshold, || random.u32(..));
+        if !over && !self.allowance.take_in_hand(&cell.hand, threads, cost, || bell.now()) {
             over = true;
-            spent();
+            bell.ring();
         }
         if over {
-            self.count_drop(cost, enforced);
+            cell.tally.drop::<Alone>(cost, enforced);
         }
         over
     }
 
-    /// A request that passed here was dropped by a later limit: a budget does not pay for it.
-    pub(crate) fn refuse_later(&self, cost: u64) {
-        self.refused_later.fetch_add(cost, Relaxed);
+    #[inline(never)]
+    fn decide_together(&self, cost: u64, enforced: bool, hands: &mut Hands, bell: &Bell) -> bool {
+        let threshold = Threshold::from_word(self.threshold.load(Relaxed));
+        self.tally.offer::<Shared>(cost);
+        let mut over = threshold != Threshold::default() && self.draw(threshold, hands);
+        if !over && !self.allowance.take(cost, || bell.now()) {
+            over = true;
+            bell.ring();
+        }
+        if over {
+            self.tally.drop::<Shared>(cost, enforced);
+        }
+        over
     }
 
-    /// Counts a request that is dropped whatever the ratio.
-    pub(crate) fn drop_anyway(&self, cost: u64, enforced: bool) {
-        self.offered.fetch_add(cost, Relaxed);
-        self.count_drop(cost, enforced);
-    }
-
-    fn count_drop(&self, cost: u64, enforced: bool) {
-        let counter = if enforced { &self.dropped } else { &self.would_drop };
-        counter.fetch_add(cost, Relaxed);
-    }
-
-    fn draw(&self, threshold: Threshold) -> bool {
+    fn draw(&self, threshold: Threshold, hands: &mut Hands) -> bool {
         let mut word = self.draw.load(Relaxed);
         loop {
-            let (next, dropped) = Draw::from_word(word).step(threshold, || fastrand::u32(..));
+            let (next, dropped) = Draw::from_word(word).step(threshold, || hands.random.u32(..));
             match self.draw.compare_exchange_weak(word, next.to_word(), Relaxed, Relaxed) {
                 Ok(_) => return dropped,
                 Err(seen) => word = seen,
             }
         }
+    }
+
+    /// A request that passed here was dropped by a later limit: a budget does not pay for it.
+    /// Counted here in any case: whoever waited for an exact limit may be on another thread by now.
+    pub(super) fn refuse_later(&self, cost: u64) {
+        self.tally.refuse_later::<Shared>(cost);
+    }
+
+    /// Counts a request that is dropped whatever the ratio.
+    pub(super) fn drop_anyway(&self, cost: u64, enforced: bool) {
+        self.tally.offer::<Shared>(cost);
+        self.tally.drop::<Shared>(cost, enforced);
     }
 
     /// Writes the headroom that decisions go by from now on.
@@ -150,56 +242,105 @@ impl Record {
     }
 
     /// Writes all that decisions go by from now on.
-    pub(crate) fn set(&self, in_force: InForce, now: Moment) {
+    pub(super) fn set(&self, in_force: InForce, now: Moment) {
         self.set_headroom(in_force.headroom);
         self.allowance.set(in_force.allowance, now);
     }
 
     /// The headroom that decisions go by.
-    pub(crate) fn headroom(&self) -> Headroom {
+    #[inline(always)]
+    pub(super) fn headroom(&self) -> Headroom {
         Headroom::new(f64::from_bits(self.headroom.load(Relaxed))).unwrap_or(Headroom::OPEN)
     }
 
-    /// What was counted so far.
-    pub(crate) fn counts(&self) -> Counts {
-        // Drops first: a request that is counted in between is then offered and not yet dropped, never the reverse.
-        let (dropped, would_drop) = (self.dropped.load(Relaxed), self.would_drop.load(Relaxed));
-        let refused_later = self.refused_later.load(Relaxed);
-        Counts { offered: self.offered.load(Relaxed), dropped, would_drop, refused_later }
+    /// What was counted here, by all threads together.
+    pub(super) fn counts(&self) -> Counts {
+        self.tally.counts()
+    }
+
+    /// What threads counted for themselves is counted here.
+    pub(super) fn bring_in(&self, counts: Counts) {
+        self.tally.add(counts);
+    }
+
+    /// The number of its cells, where some may still hold counts.
+    pub(super) fn cell(&self) -> Option<u32> {
+        self.cell.load(Relaxed).checked_sub(1)
+    }
+
+    /// Whether threads count for themselves.
+    pub(super) fn is_hot(&self) -> bool {
+        self.hot.load(Relaxed) != 0
+    }
+
+    /// From now on threads count for themselves, in cells of this number.
+    pub(super) fn heat(&self, cell: u32) {
+        self.cell.store(cell + 1, Relaxed);
+        self.hot.store(cell + 1, Release);
+    }
+
+    /// From now on they count here; what is in the cells has to be brought in.
+    pub(super) fn cool(&self) {
+        self.hot.store(0, Relaxed);
+    }
+
+    /// What was in the cells was brought in.
+    pub(super) fn leave_cell(&self) {
+        self.cell.store(0, Relaxed);
     }
 
     /// Whether requests with its values count in the bucket that all share which are not tracked; notes that there was one.
     #[inline]
-    pub(crate) fn sends_away(&self) -> bool {
-        let away = self.is_away();
-        if away && !self.wanted.load(Relaxed) {
-            self.wanted.store(true, Relaxed);
+    pub(super) fn sends_away(&self) -> bool {
+        let flags = self.flags.load(Relaxed);
+        if flags & AWAY == 0 {
+            return false;
         }
-        away
+        if flags & WANTED == 0 {
+            self.flags.fetch_or(WANTED, Relaxed);
+        }
+        true
+    }
+
+    fn has(&self, flag: u32) -> bool {
+        self.flags.load(Relaxed) & flag != 0
+    }
+
+    fn put(&self, flag: u32, on: bool) {
+        if on {
+            self.flags.fetch_or(flag, Relaxed);
+        } else {
+            self.flags.fetch_and(!flag, Relaxed);
+        }
     }
 
     /// Whether its values are not tracked.
-    pub(crate) fn is_away(&self) -> bool {
-        self.away.load(Relaxed)
+    pub(super) fn is_away(&self) -> bool {
+        self.has(AWAY)
     }
 
     /// From now on its values are tracked, or not.
-    pub(crate) fn set_away(&self, away: bool) {
-        self.away.store(away, Relaxed);
+    pub(super) fn set_away(&self, away: bool) {
+        self.put(AWAY, away);
     }
 
     /// Whether a request asked for it since the last call.
-    pub(crate) fn was_wanted(&self) -> bool {
-        self.wanted.swap(false, Relaxed)
+    pub(super) fn was_wanted(&self) -> bool {
+        self.flags.fetch_and(!WANTED, Relaxed) & WANTED != 0
     }
 
-    /// Its limit is gone; the uplink need not read it any more.
-    pub(crate) fn retire(&self) {
-        self.retired.store(true, Relaxed);
+    /// Whether a prepared request holds on to it.
+    pub(super) fn is_pinned(&self) -> bool {
+        self.has(PINNED)
     }
 
-    /// Whether its limit is gone.
-    pub(crate) fn is_retired(&self) -> bool {
-        self.retired.load(Relaxed)
+    /// A prepared request holds on to it, or none does any more.
+    pub(super) fn set_pinned(&self, pinned: bool) {
+        self.put(PINNED, pinned);
+    }
+
+    /// Whether it is the bucket that all values share which are not tracked.
+    pub(super) fn is_rest(&self) -> bool {
+        self.has(REST)
     }
 }

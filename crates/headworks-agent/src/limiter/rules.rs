@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use headworks_core::attributes::Attributes;
 use headworks_core::limits::{Limit, LimitSet, Mode};
 use headworks_core::matching::Index;
-use headworks_core::units::DropRatio;
+use headworks_core::units::{DropRatio, Moment};
 
-use super::buckets::{Buckets, Opened};
+use super::buckets::Buckets;
+use super::ledger::Ledger;
 use super::stage::Stage;
 use super::stats::LimitStats;
 use crate::exact::ExactLimit;
@@ -17,6 +18,8 @@ use crate::exact::ExactLimit;
 /// All limits in force together; swapped as one, so that no request sees half of a change.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
+    /// Which they are: verdicts name limits by it, and what was worked out under others is old.
+    pub(super) generation: u64,
     stages: Vec<Stage>,
     /// Which of the stages may concern a request.
     stage_index: Index,
@@ -25,6 +28,8 @@ pub(super) struct Rules {
     exact_index: Index,
     /// Places, counted through stages and then exact limits: there may be a hundred thousand.
     by_name: HashMap<Arc<str>, usize>,
+    /// Places of stages by whose records are theirs.
+    by_owner: HashMap<u32, usize>,
 }
 
 static GENERATIONS: AtomicU64 = AtomicU64::new(1);
@@ -40,15 +45,23 @@ impl Rules {
 
     /// The stages that may concern a request, in pipeline order, with their places.
     #[inline]
-    pub(super) fn stages_for(&self, attributes: Attributes<'_>) -> impl Iterator<Item = (usize, &Stage)> {
-        self.stage_index.candidates(attributes).map(|place| (place, &self.stages[place]))
+    pub(super) fn stages_for(&self, attributes: Attributes<'_>) -> impl Iterator<Item = (u32, &Stage)> {
+        self.stage_index.candidates(attributes).map(|place| (as_place(place), &self.stages[place]))
     }
 
     /// The exact limits that may concern a request, in pipeline order, with their places behind all stages.
     #[inline]
-    pub(super) fn exact_for(&self, attributes: Attributes<'_>) -> impl Iterator<Item = (usize, &ExactLimit)> {
-        let stages = self.stages.len();
-        self.exact_index.candidates(attributes).map(move |place| (stages + place, &self.exact[place]))
+    pub(super) fn exact_for(&self, attributes: Attributes<'_>) -> impl Iterator<Item = (u32, &ExactLimit)> {
+        let first = self.first_exact();
+        self.exact_index
+            .candidates(attributes)
+            .map(move |place| (first + as_place(place), &self.exact[place]))
+    }
+
+    /// The place of the first exact limit.
+    #[inline]
+    pub(super) fn first_exact(&self) -> u32 {
+        as_place(self.stages.len())
     }
 
     /// All exact limits, if they are so few that each may concern any request.
@@ -57,34 +70,38 @@ impl Rules {
         self.exact_index.is_a_walk().then_some(&*self.exact)
     }
 
-    /// The limit at a place, counted through stages and then exact limits.
-    pub(super) fn limit(&self, place: usize) -> &Arc<Limit> {
+    /// The limit at a place, counted through stages and then exact limits, as this of its overrides makes it.
+    pub(super) fn limit(&self, place: u32, rule: u32) -> Option<&Arc<Limit>> {
+        let place = place as usize;
         match self.stages.get(place) {
-            Some(stage) => &stage.limit,
-            None => self.exact[place - self.stages.len()].limit(),
+            Some(stage) => Some(stage.ruled(rule)),
+            None => self.exact.get(place - self.stages.len()).map(ExactLimit::limit),
         }
     }
 
     /// The snapshot for other limits. Those that tell buckets apart as before keep them, counts and all.
-    pub(super) fn succeeded_by(&self, limits: &LimitSet) -> Self {
+    pub(super) fn succeeded_by(&self, limits: &LimitSet, ledger: &Ledger, now: Moment) -> Self {
         let counted = || limits.limits().iter().filter(|limit| limit.mode != Mode::Off);
         let (exact, by_ratio) = (
             counted().filter(|limit| limit.exact().is_some()),
             counted().filter(|limit| limit.exact().is_none()),
         );
         let generation = GENERATIONS.fetch_add(1, Relaxed);
-        let stage = |limit| Stage::new(limit, limits, self.stage_of(limit), generation);
+        let stage = |limit| Stage::new(limit, limits, self.stage_of(limit), generation, (ledger, now));
         let stages: Vec<Stage> = by_ratio.map(stage).collect();
         let exact: Vec<ExactLimit> =
             exact.map(|limit| ExactLimit::new(limit, self.exact_of(limit))).collect();
-        let kept: HashSet<*const Buckets> = stages.iter().map(|stage| Arc::as_ptr(&stage.buckets)).collect();
-        for gone in self.stages.iter().filter(|stage| !kept.contains(&Arc::as_ptr(&stage.buckets))) {
-            gone.buckets.for_each(super::record::Record::retire);
+        let kept: HashSet<u32> = stages.iter().map(|stage| stage.buckets.owner).collect();
+        for gone in self.stages.iter().filter(|stage| !kept.contains(&stage.buckets.owner)) {
+            ledger.retire(gone.buckets.owner, now);
         }
         let names = stages.iter().map(|stage| &stage.limit).chain(exact.iter().map(ExactLimit::limit));
         let by_name = names.enumerate().map(|(place, limit)| (limit.name.clone(), place)).collect();
+        let by_owner = stages.iter().enumerate().map(|(place, stage)| (stage.buckets.owner, place)).collect();
         Self {
+            generation,
             by_name,
+            by_owner,
             stage_index: Index::new(stages.iter().map(|stage| &*stage.limit)),
             stages,
             exact_index: Index::new(exact.iter().map(|exact| &**exact.limit())),
@@ -92,9 +109,9 @@ impl Rules {
         }
     }
 
-    /// The buckets of a limit.
-    pub(super) fn buckets_of(&self, limit: &str) -> Option<&Buckets> {
-        self.stages.get(*self.by_name.get(limit)?).map(|stage| &*stage.buckets)
+    /// The buckets that these records are of.
+    pub(super) fn buckets_of(&self, owner: u32) -> Option<&Buckets> {
+        self.stages.get(*self.by_owner.get(&owner)?).map(|stage| &*stage.buckets)
     }
 
     /// The stage of the same name, if it told its buckets apart by the same keys.
@@ -110,15 +127,33 @@ impl Rules {
     }
 
     /// Opens the buckets of limits without `per`, so that they have their headroom before their first request.
-    pub(super) fn open_whole(&self, opened: &Opened) {
+    pub(super) fn open_whole(&self, ledger: &Ledger) {
         for stage in self.stages.iter().filter(|stage| stage.limit.per.is_empty()) {
-            stage.buckets.whole(&stage.limit, opened);
+            stage.buckets.whole(&stage.limit, ledger);
         }
     }
 
-    pub(super) fn stats(&self) -> Vec<LimitStats> {
-        self.stages.iter().map(Stage::stats).chain(self.exact.iter().map(exact_stats)).collect()
+    /// What each limit has counted: one pass over all records, in which none is forgotten.
+    pub(super) fn stats(&self, ledger: &Ledger) -> Vec<LimitStats> {
+        let forgotten: Vec<_> = self.stages.iter().map(|stage| stage.buckets.forgotten()).collect();
+        let mut stats: Vec<LimitStats> = self.stages.iter().map(Stage::stats).collect();
+        stats.iter_mut().zip(&forgotten).for_each(|(stats, forgotten)| stats.counts = **forgotten);
+        let reader = ledger.reader();
+        ledger.for_each(|number, record| {
+            let Some(place) = self.by_owner.get(&record.owner()).copied() else { return };
+            let counts = reader.counts(number, record);
+            let is_rest = self.stages[place].buckets.rest_number() == Some(number);
+            stats[place].add(counts, record.headroom().drop_ratio(), is_rest);
+        });
+        drop(reader);
+        stats.extend(self.exact.iter().map(exact_stats));
+        stats
     }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "a file has a hundred thousand limits at most")]
+fn as_place(place: usize) -> u32 {
+    place as u32
 }
 
 fn exact_stats(exact: &ExactLimit) -> LimitStats {

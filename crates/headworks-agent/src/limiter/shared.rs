@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use arc_swap::Guard;
 use headworks_core::attributes::Attributes;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::exact::{self, Decided, MetAll};
+use super::local;
+use super::pipeline::{Paid, Pipeline};
 use super::rules::Rules;
-use super::{Limiter, Paid, Request, Verdict};
+use super::verdict::{ByRatio, Verdict};
+use super::{Inner, Limiter, Request};
 use crate::exact::{Asks, Outcomes, Settled};
 use crate::store::{Store, StoreStats};
 
@@ -47,18 +49,21 @@ impl SharedLimiter {
     /// an exact limit whose answer is not known here.
     pub async fn check(&self, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
         let rules = self.limiter.inner.rules.load_full();
-        let request = self.limiter.request(attributes, asked);
-        let mut paid = Paid::default();
-        let by_ratio = if request.only_looks() {
-            (true, None)
+        let request = self.request(attributes, asked);
+        let (by_ratio, paid) = if request.only_looks() {
+            (ByRatio { allowed: true, named: None }, Paid::new())
         } else {
-            self.limiter.check_ratios(&rules, request, &mut paid)
+            self.limiter.inner.check_ratios(&rules, request)
         };
-        let exact = if by_ratio.0 { self.decide(&rules, request).await } else { None };
+        let exact = if by_ratio.allowed { self.decide(&rules, request).await } else { None };
         if exact.is_none() && request.only_looks() {
             return Verdict::NOTHING_TO_SEE;
         }
-        self.limiter.conclude(Guard::from_inner(rules), request, &paid, by_ratio, exact)
+        self.limiter.inner.conclude(rules.generation, &paid, by_ratio, exact)
+    }
+
+    fn request<'a>(&self, attributes: Attributes<'a>, asked: Option<u32>) -> Request<'a> {
+        Request { attributes, asked, shadow_all: self.limiter.inner.shadow_all.load(Relaxed) }
     }
 
     /// What the exact limits say to a request, unless it meets none.
@@ -92,6 +97,17 @@ impl SharedLimiter {
     /// Waits until the store answers, for so long at most; says whether it does.
     pub async fn is_connected_within(&self, most: Duration) -> bool {
         timeout(most, self.store.reached()).await.is_ok()
+    }
+}
+
+impl Inner {
+    /// What the limits that drop by ratio say, and the budgets that it passed.
+    fn check_ratios(self: &Arc<Self>, rules: &Rules, request: Request<'_>) -> (ByRatio, Paid) {
+        local::with(self, |local| {
+            let mut pipeline = Pipeline::new(&self.bell, &mut local.hands, request.asked, request.shadow_all);
+            let allowed = self.run(rules, &mut pipeline, request.attributes);
+            (pipeline.ended(allowed, &self.ledger), pipeline.paid)
+        })
     }
 }
 

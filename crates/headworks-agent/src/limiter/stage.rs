@@ -1,14 +1,17 @@
 //! One limit of the pipeline, with its buckets and what overrides make of it for each.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use headworks_core::bucket::{Counts, Values};
+use headworks_core::bucket::Counts;
 use headworks_core::limits::{Limit, LimitSet, Mode, Overridden};
-use headworks_core::units::DropRatio;
+use headworks_core::units::{DropRatio, Moment};
 
-use super::buckets::{Buckets, Opened};
-use super::record::{Record, Ruling};
+use super::buckets::{Buckets, Found};
+use super::ledger::Ledger;
+use super::local::Hands;
 use super::stats::LimitStats;
+use crate::exact::Values;
 
 /// One limit of the pipeline.
 #[derive(Clone, Debug)]
@@ -17,76 +20,149 @@ pub(super) struct Stage {
     /// Some bucket of it pays for what the whole pipeline admits.
     pub(super) is_budget: bool,
     pub(super) buckets: Arc<Buckets>,
-    overridden: Option<Arc<Overridden>>,
+    overridden: Option<Arc<Ruled>>,
     /// Rises with every change of the limit, so that a bucket knows whether what it goes by is old.
     generation: u64,
 }
 
+/// A limit with overrides, numbered.
+#[derive(Debug)]
+struct Ruled {
+    overridden: Arc<Overridden>,
+    /// The limit itself, and what each override makes of it.
+    limits: Vec<Arc<Limit>>,
+    /// By where each lies.
+    places: HashMap<usize, u32>,
+}
+
+impl Ruled {
+    fn of(own: &Arc<Limit>, overridden: Arc<Overridden>) -> Self {
+        let limits: Vec<_> = std::iter::once(own).chain(overridden.others()).cloned().collect();
+        let places = (0..).zip(&limits).map(|(place, limit)| (Arc::as_ptr(limit).addr(), place)).collect();
+        Self { overridden, limits, places }
+    }
+
+    /// The place of what holds for these values, and whether an override names exactly this bucket.
+    fn look_up<V: AsRef<str>>(&self, values: &[V]) -> (u32, bool) {
+        let (limit, named) = self.overridden.of_values(values);
+        (self.places.get(&Arc::as_ptr(limit).addr()).copied().unwrap_or(0), named)
+    }
+}
+
+/// A bucket that a request meets.
+pub(super) struct Place<'s, 'l> {
+    pub(super) found: Found<'l>,
+    /// Of the overrides, the one that holds; 0 for none.
+    pub(super) rule: u32,
+    /// The limit as it holds for the bucket.
+    pub(super) limit: &'s Arc<Limit>,
+}
+
 impl Stage {
     /// A limit that comes into force, in the place of one that told its buckets apart alike.
-    pub(super) fn new(limit: &Arc<Limit>, set: &LimitSet, before: Option<&Stage>, generation: u64) -> Self {
+    pub(super) fn new(
+        limit: &Arc<Limit>,
+        set: &LimitSet,
+        before: Option<&Stage>,
+        generation: u64,
+        (ledger, now): (&Ledger, Moment),
+    ) -> Self {
         if let Some(same) = before.filter(|before| before.limit == *limit) {
             return same.clone();
         }
-        let overridden = set.overridden(&limit.name).cloned();
-        let buckets: Arc<Buckets> = before.map(|stage| stage.buckets.clone()).unwrap_or_default();
+        let overridden = set.overridden(&limit.name);
+        let buckets = before.map(|stage| stage.buckets.clone());
+        let buckets = buckets.unwrap_or_else(|| Arc::new(Buckets::new(limit, ledger)));
         let others = overridden.iter().flat_map(|overridden| overridden.others());
         let is_budget = others.chain([limit]).any(|limit| limit.budget().is_some());
         let turns_off =
             |overridden: &&Arc<Overridden>| overridden.others().any(|other| other.mode == Mode::Off);
-        if let Some(overridden) = overridden.as_ref().filter(turns_off) {
-            buckets.close(|values| overridden.of_values(values).0.mode == Mode::Off);
+        if let Some(overridden) = overridden.filter(turns_off) {
+            let is_off = |values: &[String]| overridden.of_values(values).0.mode == Mode::Off;
+            buckets.close(ledger, limit.per.len(), now, is_off);
         }
+        let overridden = overridden.map(|overridden| Arc::new(Ruled::of(limit, overridden.clone())));
         Self { limit: limit.clone(), is_budget, buckets, overridden, generation }
     }
 
-    /// Whether its buckets go by different rates.
-    pub(super) fn has_overrides(&self) -> bool {
-        self.overridden.is_some()
+    /// The limit, as this of its overrides makes it.
+    pub(super) fn ruled(&self, rule: u32) -> &Arc<Limit> {
+        let ruled = self.overridden.as_ref().and_then(|ruled| ruled.limits.get(rule as usize));
+        ruled.unwrap_or(&self.limit)
     }
 
     /// The bucket of these values, made on first sight, and the limit as it holds for it. `None` if an override turns it off
     /// there: then the limit does not concern the request.
     #[inline]
-    pub(super) fn with<R>(
-        &self,
-        values: &[&str],
-        opened: &Opened,
-        use_it: impl FnOnce(&Record, &Arc<Limit>) -> R,
-    ) -> Option<R> {
-        let Some(overridden) = &self.overridden else {
-            let own = || Some(Ruling::own(&self.limit));
-            return self.buckets.with(&self.limit, values, opened, own, |record| use_it(record, &self.limit));
-        };
-        let rule = || {
-            let (limit, named) = overridden.of_values(values);
-            Some(Ruling { limit: limit.clone(), named, generation: self.generation })
-                .filter(|ruling| ruling.limit.mode != Mode::Off)
-        };
-        let by_ruling = |record: &Record| {
-            if record.key.values == Values::Rest {
-                return Some(use_it(record, &self.limit));
+    pub(super) fn bucket<'s, 'l, 'v>(
+        &'s self,
+        values: impl Iterator<Item = &'v str> + Clone,
+        ledger: &'l Ledger,
+        hands: &mut Hands,
+    ) -> Option<Place<'s, 'l>> {
+        match (self.buckets.find(values.clone(), ledger, hands), &self.overridden) {
+            (Some(found), None) => Some(Place { found, rule: 0, limit: &self.limit }),
+            (found, ruled) => {
+                let values: Values<'v> = values.collect();
+                self.closer(found, ruled.as_deref(), &values, ledger)
             }
-            record.ruled(self.generation, rule, use_it)
-        };
-        self.buckets.with(&self.limit, values, opened, rule, by_ruling).flatten()
+        }
     }
 
+    /// The same, where there is no bucket yet, or where overrides say what holds.
+    #[inline(never)]
+    fn closer<'s, 'l>(
+        &'s self,
+        found: Option<Found<'l>>,
+        ruled: Option<&'s Ruled>,
+        values: &[&str],
+        ledger: &'l Ledger,
+    ) -> Option<Place<'s, 'l>> {
+        let Some(ruled) = ruled else {
+            let found = found.or_else(|| self.buckets.make(&self.limit, false, values, ledger))?;
+            return Some(Place { found, rule: 0, limit: &self.limit });
+        };
+        self.ruled_bucket(ruled, found, values, ledger)
+    }
+
+    fn ruled_bucket<'s, 'l>(
+        &'s self,
+        ruled: &'s Ruled,
+        found: Option<Found<'l>>,
+        values: &[&str],
+        ledger: &'l Ledger,
+    ) -> Option<Place<'s, 'l>> {
+        if let Some(found) = found {
+            if found.1.is_rest() {
+                return Some(Place { found, rule: 0, limit: &self.limit });
+            }
+            if let Some(rule) = found.1.ruling(self.generation) {
+                return self.placed(ruled, found, rule);
+            }
+        }
+        let (rule, named) = ruled.look_up(values);
+        let limit = ruled.limits.get(rule as usize).filter(|limit| limit.mode != Mode::Off)?;
+        let found = found.or_else(|| self.buckets.make(limit, named, values, ledger))?;
+        if found.1.is_rest() {
+            return Some(Place { found, rule: 0, limit: &self.limit });
+        }
+        found.1.rule(self.generation, rule);
+        self.placed(ruled, found, rule)
+    }
+
+    fn placed<'s, 'l>(&'s self, ruled: &'s Ruled, found: Found<'l>, rule: u32) -> Option<Place<'s, 'l>> {
+        let limit = ruled.limits.get(rule as usize).unwrap_or(&self.limit);
+        (limit.mode != Mode::Off).then_some(Place { found, rule, limit })
+    }
+
+    /// What it has counted, but for its buckets.
     pub(super) fn stats(&self) -> LimitStats {
-        let mut stats = LimitStats {
+        LimitStats {
             limit: self.limit.clone(),
             counts: Counts::default(),
             drop_ratio: DropRatio::NONE,
             buckets: 0,
-            untracked: self.buckets.counted_in_rest().offered,
-        };
-        stats.counts = self.buckets.counted(|record| {
-            stats.buckets += 1;
-            let ratio = record.headroom().drop_ratio();
-            if ratio > stats.drop_ratio {
-                stats.drop_ratio = ratio;
-            }
-        });
-        stats
+            untracked: 0,
+        }
     }
 }

@@ -34,6 +34,20 @@ pub struct LimitStats {
     pub untracked: u64,
 }
 
+impl LimitStats {
+    /// Adds one bucket; `is_rest` if it is the one for values that find no place.
+    pub(super) fn add(&mut self, counts: Counts, drop_ratio: DropRatio, is_rest: bool) {
+        self.counts += counts;
+        self.buckets += 1;
+        if is_rest {
+            self.untracked += counts.offered;
+        }
+        if drop_ratio > self.drop_ratio {
+            self.drop_ratio = drop_ratio;
+        }
+    }
+}
+
 /// The link to the control plane.
 #[derive(Clone, Debug, Default)]
 pub struct LinkStats {

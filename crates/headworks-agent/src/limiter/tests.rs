@@ -3,6 +3,7 @@ mod budgets;
 mod exact;
 mod idle;
 mod overrides;
+mod prepared;
 mod swaps;
 
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use std::sync::Arc;
 use headworks_core::agent::InForce;
 use headworks_core::attributes::Attributes;
 use headworks_core::bucket::{BucketKey, Values};
-use headworks_core::limits::{LimitSet, parse};
+use headworks_core::limits::{Limit, LimitSet, parse};
 use headworks_core::units::{Headroom, Moment};
 
-use super::{Limiter, Record};
+use super::{Handle, Limiter, REMEMBERED, Verdict};
 use crate::Clock;
 
 fn limits(text: &str) -> Arc<LimitSet> {
@@ -27,11 +28,16 @@ fn limiter(text: &str) -> Limiter {
     limiter
 }
 
-fn squeeze(records: &[Arc<Record>], headroom: f64) {
+fn squeeze(records: &[Handle], headroom: f64) {
     records.iter().for_each(|record| {
         let headroom = Headroom::new(headroom).unwrap();
         record.set(InForce { headroom, allowance: None }, Moment::default());
     });
+}
+
+/// The limit that a verdict rests on.
+fn decisive(limiter: &Limiter, verdict: Verdict) -> Arc<Limit> {
+    limiter.limit(verdict.decisive.unwrap().limit).unwrap()
 }
 
 fn allowed_of(limiter: &Limiter, n: usize, attributes: &[(&str, &str)]) -> usize {
@@ -71,8 +77,8 @@ fn under_the_switch_every_limit_counts_what_it_would_drop_and_drops_nothing() {
           - {name: each, match: {service: d}, per: [key], rate: 1/second, missing: drop}",
     );
     let records = limiter.take_opened();
-    let of = |names: &[&str]| -> Vec<Arc<Record>> {
-        records.iter().filter(|record| names.contains(&&*record.key.limit)).cloned().collect()
+    let of = |names: &[&str]| -> Vec<Handle> {
+        records.iter().filter(|record| names.contains(&&*record.key().unwrap().limit)).cloned().collect()
     };
     squeeze(&of(&["half"]), 0.5);
     squeeze(&of(&["spent"]), 0.0);
@@ -98,7 +104,7 @@ fn a_later_limit_counts_only_what_the_earlier_one_let_through() {
         limiter("limits: [{name: all, rate: 10/second}, {name: each, per: [caller], rate: 5/second}]");
     allowed_of(&limiter, 1, &[("caller", "a")]);
     let records = limiter.take_opened();
-    squeeze(&records.iter().filter(|r| &*r.key.limit == "each").cloned().collect::<Vec<_>>(), 0.5);
+    squeeze(&records.iter().filter(|r| &*r.key().unwrap().limit == "each").cloned().collect::<Vec<_>>(), 0.5);
     allowed_of(&limiter, 1000, &[("caller", "a")]);
     let stats = limiter.stats().limits;
     assert_eq!(&*stats[0].limit.name, "each");
@@ -111,7 +117,7 @@ fn a_ban_holds_before_any_plan_entry_came() {
     let attributes = [("caller", "x"), ("service", "s")];
     assert_eq!(allowed_of(&limiter, 10, &attributes), 0);
     let verdict = limiter.check(Attributes::new(&attributes), None);
-    assert_eq!(&*verdict.decisive.unwrap().limit.name, "banned");
+    assert_eq!(&*decisive(&limiter, verdict).name, "banned");
 }
 
 #[test]
@@ -120,7 +126,7 @@ fn values_beyond_the_cap_share_one_bucket() {
     for key in 0..100 {
         allowed_of(&limiter, 1, &[("key", &key.to_string())]);
     }
-    let keys: Vec<BucketKey> = limiter.take_opened().iter().map(|record| record.key.clone()).collect();
+    let keys: Vec<BucketKey> = limiter.take_opened().iter().map(|record| record.key().unwrap()).collect();
     assert_eq!(keys.len(), 4);
     assert_eq!(keys.iter().filter(|key| key.values == Values::Rest).count(), 1);
     assert_eq!(limiter.stats().limits[0].counts.offered, 100);
@@ -166,12 +172,13 @@ fn verdicts_name_their_limit_as_it_was_whatever_comes_into_force() {
     squeeze(&limiter.take_opened(), 0.0);
     let refused = limiter.check(Attributes::new(&[("service", "checkout")]), None);
     limiter.install(&limits(text));
-    let copies = verdicts.clone();
-    for verdict in verdicts.iter().chain(&copies) {
-        let limit = &verdict.decisive.as_ref().unwrap().limit;
-        assert_eq!((&*limit.name, &*limit.to_arc().name), ("each", "each"));
+    for verdict in &verdicts {
+        assert_eq!(&*decisive(&limiter, *verdict).name, "each");
     }
-    assert_eq!(&*refused.decisive.unwrap().limit.name, "checkout");
+    assert_eq!(&*decisive(&limiter, refused).name, "checkout");
+    (0..REMEMBERED).for_each(|_| limiter.install(&limits(text)));
+    let elsewhere = || limiter.limit(refused.decisive.unwrap().limit);
+    assert_eq!(std::thread::scope(|scope| scope.spawn(elsewhere).join().unwrap()), None);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 //! They stay in the limiter while they are in use, so that their requests need not ask each time; and ask again after a
 //! while, since a place may be free by then.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use headworks_core::agent::{Agent as State, Untracked};
@@ -12,7 +11,7 @@ use headworks_core::message::BucketNumber;
 use headworks_core::units::Moment;
 
 use super::Records;
-use crate::limiter::{Limiter, Record};
+use crate::limiter::{Handle, Limiter};
 
 /// Time between two questions for a place.
 const ASKS_AFTER: Duration = Duration::from_secs(60);
@@ -22,7 +21,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// One record that is not tracked.
 #[derive(Debug)]
 pub(super) struct Away {
-    record: Arc<Record>,
+    record: Handle,
     /// What the shared bucket has taken over of its counts.
     taken_over: Counts,
     since: Moment,
@@ -37,7 +36,7 @@ impl Records {
             let Some(tracked) = self.tracked.remove(&untracked.bucket) else { continue };
             self.leaving -= usize::from(tracked.leaving.is_some());
             let Some(record) = tracked.live else { continue };
-            limiter.set_full(&record.key.limit, true);
+            limiter.set_full(&record, true);
             record.set_away(true);
             let taken_over = if untracked.was_counted { record.counts() } else { tracked.elsewhere };
             self.away.push(Away { taken_over, record, since: now, wanted: now });
@@ -49,7 +48,7 @@ impl Records {
         let live = numbers.iter().filter_map(|number| self.tracked.get(number)?.live.as_ref());
         for record in live.filter(|record| record.is_away()) {
             record.set_away(false);
-            limiter.set_full(&record.key.limit, false);
+            limiter.set_full(record, false);
         }
     }
 
@@ -63,7 +62,7 @@ impl Records {
                 away.wanted = now;
             }
             if now.since(away.wanted) >= IDLE {
-                limiter.forget(&away.record.key.limit, std::slice::from_ref(&away.record));
+                limiter.forget(&away.record, now);
             } else if now.since(away.since) < ASKS_AFTER || !self.asks(&away, state, now) {
                 self.away.push(away);
             }
@@ -76,7 +75,7 @@ impl Records {
         if counts == away.taken_over {
             return;
         }
-        let rest = state.rest(&away.record.key.limit);
+        let rest = away.record.key().and_then(|key| state.rest(&key.limit));
         if let Some(rest) = rest.and_then(|rest| self.tracked.get_mut(&rest)) {
             rest.before += counts.since(away.taken_over);
             away.taken_over = counts;
@@ -85,7 +84,7 @@ impl Records {
 
     /// Asks for a place once more; its requests go on counting elsewhere until there is one.
     fn asks(&mut self, away: &Away, state: &mut State, now: Moment) -> bool {
-        let Some(number) = state.open(&away.record.key, now) else { return false };
+        let Some(number) = away.record.key().and_then(|key| state.open(&key, now)) else { return false };
         self.insert(number, away.record.clone());
         if let Some(tracked) = self.tracked.get_mut(&number) {
             tracked.elsewhere = away.taken_over;

@@ -1,28 +1,48 @@
-//! The crate `governor`: cells of the generic cell rate algorithm in a `DashMap`.
+//! The crate `governor`: cells of the generic cell rate algorithm, one or in a `DashMap`.
 
 use std::num::NonZeroU32;
 
-use governor::{DefaultKeyedRateLimiter, Quota as Cells, RateLimiter};
+use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota as Cells, RateLimiter};
 
 use super::Competitor;
-use super::workload::Quota;
+use super::workload::{Quota, Requests};
 
-pub(super) const NAME: &str = "governor keyed";
+pub(super) const KEYED: &str = "governor keyed";
+pub(super) const DIRECT: &str = "governor direct";
+
+fn cells(quota: Quota) -> Cells {
+    match quota {
+        Quota::Ample => Cells::per_second(NonZeroU32::new(1_000_000_000).expect("it is not 0")),
+        Quota::Spent => Cells::per_hour(NonZeroU32::MIN),
+    }
+}
 
 /// Its limiter for keys.
 pub(super) struct Keyed(DefaultKeyedRateLimiter<String>);
 
 impl Keyed {
     pub(super) fn new(quota: Quota) -> Self {
-        Self(RateLimiter::dashmap(match quota {
-            Quota::Ample => Cells::per_second(NonZeroU32::new(1_000_000_000).expect("it is not 0")),
-            Quota::Spent => Cells::per_hour(NonZeroU32::MIN),
-        }))
+        Self(RateLimiter::dashmap(cells(quota)))
     }
 }
 
 impl Competitor for Keyed {
-    fn decide(&self, keys: &[&String]) -> usize {
-        keys.iter().filter(|key| self.0.check_key(key).is_ok()).count()
+    fn decide(&self, requests: &Requests<'_>) -> usize {
+        requests.iter().filter(|key| self.0.check_key(key.tenant()).is_ok()).count()
+    }
+}
+
+/// Its limiter for one key.
+pub(super) struct Direct(DefaultDirectRateLimiter);
+
+impl Direct {
+    pub(super) fn new(quota: Quota) -> Self {
+        Self(RateLimiter::direct(cells(quota)))
+    }
+}
+
+impl Competitor for Direct {
+    fn decide(&self, requests: &Requests<'_>) -> usize {
+        requests.iter().filter(|_| self.0.check().is_ok()).count()
     }
 }

@@ -1,15 +1,91 @@
-//! Headworks: an exact limit, in memory.
+//! Headworks: drop ratios, prepared and by key, and an exact limit.
 
 use std::sync::Arc;
 
-use headworks_agent::{Agent, Attributes, Limiter};
+use headworks_agent::{Agent, Attributes, Limiter, Prepared};
+use headworks_core::guard::Allowance;
 use headworks_core::limits::parse;
+use headworks_core::units::Headroom;
 use tokio::sync::watch;
 
 use super::Competitor;
-use super::workload::Quota;
+use super::workload::{Key, Quota, Requests};
 
-pub(super) const NAME: &str = "headworks exact";
+pub(super) const KEYED: &str = "headworks keyed";
+pub(super) const EXACT: &str = "headworks exact";
+
+/// One request in ten is dropped.
+const HEADROOM: f64 = 0.9;
+/// More than any turn asks for, so that the guard is asked and holds nothing back.
+const GUARD: Allowance = Allowance { rate: 1e9, depth: 1e9 };
+
+fn limiter(limits: &str) -> Limiter {
+    let limits = parse(&format!("limits: [{limits}]")).expect("the limits are sound");
+    let (_, limits) = watch::channel((1, Arc::new(limits)));
+    Agent::builder("bench", "here").standalone(limits).build().limiter()
+}
+
+fn headroom() -> Headroom {
+    Headroom::new(HEADROOM).expect("it is a number")
+}
+
+fn pairs(key: &Key) -> [(&'static str, &str); 3] {
+    let [service, tenant, route] = key.values();
+    [("service", service), ("tenant", tenant), ("route", route)]
+}
+
+/// A prepared request, under so many limits; with the surge guard or without.
+pub(super) struct Ready {
+    prepared: Prepared,
+    limits: i32,
+}
+
+impl Ready {
+    pub(super) fn new(key: &Key, limits: i32, guarded: bool) -> Self {
+        let each: Vec<_> = (0..limits).map(|n| format!("{{name: l{n}, rate: 1000/second}}")).collect();
+        let limiter = limiter(&each.join(", "));
+        let prepared = limiter.prepare(&pairs(key));
+        prepared.check(None);
+        limiter.rehearse(headroom(), guarded.then_some(GUARD), true);
+        Self { prepared, limits }
+    }
+}
+
+impl Competitor for Ready {
+    fn decide(&self, requests: &Requests<'_>) -> usize {
+        requests.iter().filter(|_| self.prepared.check(None).allowed).count()
+    }
+
+    fn share(&self) -> f64 {
+        HEADROOM.powi(self.limits)
+    }
+}
+
+/// Requests by three values, each of which has a bucket of its own.
+pub(super) struct Keyed(Limiter);
+
+impl Keyed {
+    /// `keys` are all that come; few of them are hot.
+    pub(super) fn new(keys: &Requests<'_>, hot: bool) -> Self {
+        let limiter =
+            limiter("{name: each, per: [service, tenant, route], rate: 1000/second, max_buckets: 1000000}");
+        for key in keys.iter() {
+            limiter.check(Attributes::new(&pairs(key)), None);
+        }
+        limiter.rehearse(headroom(), None, hot);
+        Self(limiter)
+    }
+}
+
+impl Competitor for Keyed {
+    fn decide(&self, requests: &Requests<'_>) -> usize {
+        requests.iter().filter(|key| self.0.check(Attributes::new(&pairs(key)), None).allowed).count()
+    }
+
+    fn share(&self) -> f64 {
+        HEADROOM
+    }
+}
 
 /// A limiter with one exact limit.
 pub(super) struct Exact(Limiter);
@@ -20,17 +96,15 @@ impl Exact {
             Quota::Ample => "1000000000/second",
             Quota::Spent => "1/hour",
         };
-        let text = format!(
-            "limits: [{{name: each, per: [key], rate: {rate}, enforcement: exact, max_buckets: 1000000}}]"
-        );
-        let limits = parse(&text).expect("the limits are sound");
-        let (_, limits) = watch::channel((1, Arc::new(limits)));
-        Self(Agent::builder("bench", "here").standalone(limits).build().limiter())
+        Self(limiter(&format!(
+            "{{name: each, per: [key], rate: {rate}, enforcement: exact, max_buckets: 1000000}}"
+        )))
     }
 }
 
 impl Competitor for Exact {
-    fn decide(&self, keys: &[&String]) -> usize {
-        keys.iter().filter(|key| self.0.check(Attributes::new(&[("key", key)]), None).allowed).count()
+    fn decide(&self, requests: &Requests<'_>) -> usize {
+        let allows = |key: &&Key| self.0.check(Attributes::new(&[("key", key.tenant())]), None).allowed;
+        requests.iter().filter(allows).count()
     }
 }

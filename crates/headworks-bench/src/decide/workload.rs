@@ -12,7 +12,7 @@ pub(super) enum Quota {
 }
 
 /// Requests in one turn of a thread: a few milliseconds, so that competitors alternate faster than the machine's load.
-const REQUESTS: usize = 100_000;
+const REQUESTS: usize = 200_000;
 
 /// Many keys are more than the processor's caches hold.
 const MANY: usize = 100_000;
@@ -21,41 +21,79 @@ const MANY: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) threads: usize,
-    pub(super) keys: Vec<String>,
+    pub(super) keys: Vec<Key>,
     pub(super) quota: Quota,
+}
+
+/// Who asks: three values, such as a service, a tenant and a route; those who tell callers apart by one text take the tenant.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    values: [String; 3],
+}
+
+impl Key {
+    fn new(number: usize) -> Self {
+        Self { values: ["checkout".to_owned(), format!("tenant-{number:07}"), "/v1/Pay".to_owned()] }
+    }
+
+    /// All three.
+    pub(super) fn values(&self) -> [&str; 3] {
+        self.values.each_ref().map(String::as_str)
+    }
+
+    /// The tenant.
+    pub(super) fn tenant(&self) -> &String {
+        &self.values[1]
+    }
+}
+
+/// The requests of one thread in one turn.
+#[derive(Debug)]
+pub(super) struct Requests<'a> {
+    keys: &'a [Key],
+    order: Vec<u32>,
+}
+
+impl Requests<'_> {
+    /// How many.
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Who asks, one after the other.
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Key> {
+        self.order.iter().map(|at| &self.keys[*at as usize])
+    }
 }
 
 impl Workload {
     pub(super) fn all() -> Vec<Self> {
-        let of = |(threads, keys, quota)| Self { threads, keys: names(keys), quota };
+        let of = |(threads, keys, quota): (_, usize, _)| Self {
+            threads,
+            keys: (0..keys).map(Key::new).collect(),
+            quota,
+        };
         let all = [
             (1, 1, Quota::Ample),
+            (2, 1, Quota::Ample),
             (1, MANY, Quota::Ample),
             (1, 1, Quota::Spent),
             (1, MANY, Quota::Spent),
-            (2, 1, Quota::Ample),
-            (2, 2, Quota::Ample),
         ];
         all.into_iter().map(of).collect()
     }
 
     /// Each key once.
-    pub(super) fn every_key(&self) -> Vec<&String> {
-        self.keys.iter().collect()
+    pub(super) fn every_key(&self) -> Requests<'_> {
+        Requests { keys: &self.keys, order: (0..).take(self.keys.len()).collect() }
     }
 
-    /// What a thread asks in its turn: keys of its own where there are as few as threads, else keys by chance.
-    pub(super) fn requests(&self, thread: usize) -> Vec<&String> {
-        if self.keys.len() <= self.threads {
-            return vec![&self.keys[thread % self.keys.len()]; REQUESTS];
-        }
-        let mut chance = Chance(thread as u64);
-        (0..REQUESTS).map(|_| &self.keys[chance.below(self.keys.len())]).collect()
-    }
-
-    /// How many of so many requests should pass.
-    pub(super) fn admitted(&self, requests: usize) -> usize {
-        if self.quota == Quota::Ample { requests } else { 0 }
+    /// What a thread asks in its turn: keys by chance.
+    pub(super) fn requests(&self, thread: usize) -> Requests<'_> {
+        let mut chance = fastrand::Rng::with_seed(thread as u64);
+        let end = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        Requests { keys: &self.keys, order: (0..REQUESTS).map(|_| chance.u32(..end)).collect() }
     }
 }
 
@@ -65,20 +103,5 @@ impl fmt::Display for Workload {
         let (keys, threads) = (plural(self.keys.len(), "key"), plural(self.threads, "thread"));
         let fate = if self.quota == Quota::Ample { "admitted" } else { "denied" };
         write!(f, "{threads}, {keys}, {fate}")
-    }
-}
-
-fn names(keys: usize) -> Vec<String> {
-    (0..keys).map(|key| format!("user-{key}")).collect()
-}
-
-/// Numbers by chance, the same in each run: Knuth's linear congruential generator.
-struct Chance(u64);
-
-impl Chance {
-    #[allow(clippy::cast_possible_truncation, reason = "the bits that are kept are as good as any")]
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
     }
 }

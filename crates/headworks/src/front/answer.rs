@@ -3,7 +3,8 @@
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
-use headworks_agent::{Decisive, Remaining, Standing, Verdict};
+use headworks_agent::{Remaining, Standing, Unanswerable, Verdict};
+use headworks_core::limits::Limit;
 use headworks_core::units::Headroom;
 use http_body_util::Full;
 use serde::Serialize;
@@ -44,46 +45,55 @@ pub(super) struct Amounts {
     pub(super) rate: Option<PerSecond>,
 }
 
-/// The answer to a request that got `verdict`.
-pub(super) fn of_verdict(verdict: &Verdict) -> Answer {
-    if let Some(unanswerable) = &verdict.unanswerable {
-        return error(StatusCode::BAD_REQUEST, &unanswerable.to_string());
+/// The answer to a request that got `verdict`, which rests on `limit`.
+pub(super) fn of_verdict(verdict: &Verdict, limit: Option<&Limit>) -> Answer {
+    if let Some(unanswerable) = verdict.unanswerable {
+        return mistaken(unanswerable, limit);
     }
-    match (&verdict.decisive, verdict.allowed) {
+    let decisive = verdict.decisive.and_then(|decisive| Some((limit?, decisive.standing)));
+    match (decisive, verdict.allowed) {
         (None, true) => json(StatusCode::OK, r#"{"allowed":true}"#),
         (None, false) => json(StatusCode::TOO_MANY_REQUESTS, r#"{"allowed":false}"#),
-        (Some(decisive), true) => allowed(decisive),
-        (Some(decisive), false) => refused(decisive),
+        (Some((limit, standing)), true) => allowed(limit, standing),
+        (Some((limit, standing)), false) => refused(limit, standing),
     }
 }
 
-fn allowed(decisive: &Decisive) -> Answer {
-    let amounts = match decisive.standing {
-        Standing::Headroom(headroom) => amounts_at(decisive, headroom),
+/// Whoever asks for what nobody can grant is told why.
+fn mistaken(unanswerable: Unanswerable, limit: Option<&Limit>) -> Answer {
+    match limit {
+        Some(limit) => error(StatusCode::BAD_REQUEST, &format!("limit {}: {unanswerable}", limit.name)),
+        None => error(StatusCode::BAD_REQUEST, &unanswerable.to_string()),
+    }
+}
+
+fn allowed(limit: &Limit, standing: Standing) -> Answer {
+    let amounts = match standing {
+        Standing::Headroom(headroom) => amounts_at(limit, headroom),
         Standing::Exact(told) | Standing::Uncounted(told) => exact_amounts(told),
     };
-    let (remaining, limit) = (amounts.remaining, amounts.limit);
+    let (remaining, most) = (amounts.remaining, amounts.limit);
     let body = Decided {
         allowed: true,
-        limit_name: &decisive.limit.name,
+        limit_name: &limit.name,
         amounts,
         retry_after_ms: None,
-        counted: counted(decisive),
+        counted: counted(standing),
     };
     let mut answer = json(StatusCode::OK, to_json(&body));
     // An estimate for a whole fleet is no promise to one client; an exact count is.
-    if let Standing::Exact(_) = decisive.standing {
-        tell(&mut answer, remaining, limit);
+    if let Standing::Exact(_) = standing {
+        tell(&mut answer, remaining, most);
     }
     answer
 }
 
-fn counted(decisive: &Decisive) -> Option<bool> {
-    matches!(decisive.standing, Standing::Uncounted(_)).then_some(false)
+fn counted(standing: Standing) -> Option<bool> {
+    matches!(standing, Standing::Uncounted(_)).then_some(false)
 }
 
-fn amounts_at(decisive: &Decisive, headroom: Headroom) -> Amounts {
-    match Allowance::of(&decisive.limit) {
+fn amounts_at(limit: &Limit, headroom: Headroom) -> Amounts {
+    match Allowance::of(limit) {
         Some(allowance) => Amounts {
             remaining: Some(allowance.remaining(headroom)),
             limit: Some(allowance.limit),
@@ -97,24 +107,24 @@ fn exact_amounts(told: Remaining) -> Amounts {
     Amounts { remaining: told.remaining, limit: told.limit, rate: PerSecond::of_rate(told.rate) }
 }
 
-fn refused(decisive: &Decisive) -> Answer {
-    let (amounts, retry_after_ms) = match decisive.standing {
-        Standing::Headroom(_) => refused_by_ratio(decisive),
+fn refused(limit: &Limit, standing: Standing) -> Answer {
+    let (amounts, retry_after_ms) = match standing {
+        Standing::Headroom(_) => refused_by_ratio(limit),
         Standing::Exact(told) | Standing::Uncounted(told) => {
             (exact_amounts(told), told.retry_after.map(whole_milliseconds))
         }
     };
-    let (remaining, limit) = (amounts.remaining, amounts.limit);
+    let (remaining, most) = (amounts.remaining, amounts.limit);
     let body = Decided {
         allowed: false,
-        limit_name: &decisive.limit.name,
+        limit_name: &limit.name,
         amounts,
         retry_after_ms,
-        counted: counted(decisive),
+        counted: counted(standing),
     };
 
     let mut answer = json(StatusCode::TOO_MANY_REQUESTS, to_json(&body));
-    tell(&mut answer, remaining, limit);
+    tell(&mut answer, remaining, most);
     let headers = answer.headers_mut();
     match retry_after_ms.map(retry_after_seconds) {
         None => {}
@@ -125,8 +135,8 @@ fn refused(decisive: &Decisive) -> Answer {
 }
 
 /// Refusals say that nothing remains, also where the surge guard refused while the fleet has room.
-fn refused_by_ratio(decisive: &Decisive) -> (Amounts, Option<u64>) {
-    let allowance = Allowance::of(&decisive.limit);
+fn refused_by_ratio(limit: &Limit) -> (Amounts, Option<u64>) {
+    let allowance = Allowance::of(limit);
     let amounts =
         Amounts { remaining: Some(0), limit: allowance.map(|a| a.limit), rate: allowance.map(|a| a.rate) };
     (amounts, allowance.and_then(Allowance::retry_after_ms))

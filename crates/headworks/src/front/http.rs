@@ -69,7 +69,8 @@ impl HttpFront {
         match Query::parse(query) {
             Ok(query) => {
                 let (pairs, decision) = (query.pairs(), self.decision(headers));
-                of_verdict(&self.limiter.check(Attributes::new(&pairs), query.cost), decision)
+                let verdict = self.limiter.check(Attributes::new(&pairs), query.cost);
+                of_verdict(&verdict, &self.limiter, decision)
             }
             Err(error) => answer::error(StatusCode::BAD_REQUEST, &error.to_string()),
         }
@@ -93,18 +94,20 @@ fn asks_to_allow<B>(request: &Request<B>) -> bool {
     request.uri().path() == "/allow" && matches!(*request.method(), Method::GET | Method::POST)
 }
 
-fn of_verdict(verdict: &Verdict, decision: Option<Decision>) -> Answer {
+fn of_verdict(verdict: &Verdict, limiter: &Limiter, decision: Option<Decision>) -> Answer {
+    let limit = verdict.limit().and_then(|limit| limiter.limit(limit));
     if let Some(decision) = decision {
-        decision.end(verdict);
+        decision.end(verdict.allowed, limit.as_deref());
     }
-    answer::of_verdict(verdict)
+    answer::of_verdict(verdict, limit.as_deref())
 }
 
 async fn allow_shared(shared: &SharedLimiter, uri: &Uri, decision: Option<Decision>) -> Answer {
     match Query::parse(uri.query().unwrap_or("")) {
         Ok(query) => {
             let pairs = query.pairs();
-            of_verdict(&shared.check(Attributes::new(&pairs), query.cost).await, decision)
+            let verdict = shared.check(Attributes::new(&pairs), query.cost).await;
+            of_verdict(&verdict, shared.limiter(), decision)
         }
         Err(error) => answer::error(StatusCode::BAD_REQUEST, &error.to_string()),
     }

@@ -11,7 +11,7 @@ const HARDLY: f64 = 1e-6;
 fn guard(limiter: &Limiter, headroom: Headroom, depth: f64) {
     let allowance = Some(Allowance { rate: HARDLY, depth });
     for record in limiter.take_opened() {
-        record.set(InForce { headroom, allowance }, limiter.inner.clock.now());
+        record.set(InForce { headroom, allowance }, limiter.inner.bell.now());
     }
 }
 
@@ -28,7 +28,7 @@ fn passes_its_depth_and_no_more_while_the_clock_hardly_moves() {
     let counts = limiter.stats().limits[0].counts;
     assert_eq!((counts.offered, counts.dropped, counts.would_drop), (100, 75, 0));
     let verdict = limiter.check(Attributes::new(&[("service", "checkout")]), None);
-    assert_eq!(&*verdict.decisive.unwrap().limit.name, "checkout");
+    assert_eq!(&*decisive(&limiter, verdict).name, "checkout");
     assert_eq!(allowed_of(&limiter, 10, &[("service", "search")]), 10);
 }
 
@@ -81,7 +81,7 @@ fn without_an_allowance_everything_passes_again() {
     let limiter = limiter(CHECKOUT);
     let records = limiter.take_opened();
     let of = |allowance| InForce { headroom: Headroom::OPEN, allowance };
-    let now = limiter.inner.clock.now();
+    let now = limiter.inner.bell.now();
     records[0].set(of(Some(Allowance { rate: HARDLY, depth: 1.0 })), now);
     assert_eq!(allowed_of(&limiter, 10, &[("service", "checkout")]), 1);
     records[0].set(of(None), now);
@@ -96,9 +96,9 @@ fn what_an_allowance_holds_back_is_refunded_to_the_budget_before_it() {
   - {name: later, rate: 10/second, order: 2}",
     );
     let records = limiter.take_opened();
-    let later = records.iter().find(|record| &*record.key.limit == "later").unwrap();
+    let later = records.iter().find(|record| &*record.key().unwrap().limit == "later").unwrap();
     let allowance = Some(Allowance { rate: HARDLY, depth: 4.0 });
-    later.set(InForce { headroom: Headroom::OPEN, allowance }, limiter.inner.clock.now());
+    later.set(InForce { headroom: Headroom::OPEN, allowance }, limiter.inner.bell.now());
     assert_eq!(allowed_of(&limiter, 10, &[]), 4);
     let counts = limiter.stats().limits[0].counts;
     assert_eq!((counts.offered, counts.refused_later, counts.charged()), (10, 6, 4));

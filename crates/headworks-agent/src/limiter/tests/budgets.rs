@@ -21,8 +21,8 @@ fn counts_of(limiter: &Limiter, name: &str) -> Counts {
 }
 
 /// The records of one limit among those opened.
-fn of<'a>(records: &'a [Arc<Record>], name: &str) -> &'a [Arc<Record>] {
-    let at = records.iter().position(|record| &*record.key.limit == name).unwrap();
+fn of<'a>(records: &'a [Handle], name: &str) -> &'a [Handle] {
+    let at = records.iter().position(|record| &*record.key().unwrap().limit == name).unwrap();
     &records[at..=at]
 }
 
@@ -210,7 +210,7 @@ proptest! {
         let mut would_pass = 0;
         for asked in sequence {
             for record in limiter.take_opened() {
-                let headroom = if &*record.key.limit == "budget" { of_budget } else { of_other };
+                let headroom = if &*record.key().unwrap().limit == "budget" { of_budget } else { of_other };
                 squeeze(&[record], headroom);
             }
             let before = counts_of(&limiter, "budget");
@@ -236,7 +236,7 @@ proptest! {
         let mut allowed = 0;
         for asked in sequence {
             for record in limiter.take_opened() {
-                let headroom = if &*record.key.limit == "budget" { of_budget } else { of_other };
+                let headroom = if &*record.key().unwrap().limit == "budget" { of_budget } else { of_other };
                 squeeze(&[record], headroom);
             }
             allowed += allowed_of(&limiter, 1, &asked.attributes());

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use headworks_core::agent::{Agent as State, Identity, Untracked};
-use headworks_core::message::Incarnation;
+use headworks_core::message::{BucketNumber, Incarnation};
 
 use super::*;
 use crate::records::Records;
@@ -38,18 +38,24 @@ impl Uplink {
     fn second(&mut self) {
         self.now = self.now + Duration::from_secs(1);
         for record in self.limiter.take_opened() {
-            let number = self.state.open(&record.key, self.now).unwrap();
+            let number = self.state.open(&record.key().unwrap(), self.now).unwrap();
             self.records.insert(number, record);
         }
-        for (number, counts) in self.records.counts() {
-            self.state.count(number, counts, self.now);
-        }
+        let state = &mut self.state;
+        self.records.read(&self.limiter, self.now, |number, counts| state.count(number, counts, self.now));
         self.state.full_report(self.now);
         self.records.forget_idle(&mut self.state, &self.limiter, self.now);
     }
 
     fn offer(&self, who: &str) {
         self.limiter.check(Attributes::new(&[("who", who)]), None);
+    }
+
+    /// What was counted in each bucket.
+    fn told(&mut self) -> Vec<(BucketNumber, u64)> {
+        let mut told = Vec::new();
+        self.records.read(&self.limiter, self.now, |number, counts| told.push((number, counts.offered)));
+        told
     }
 
     fn buckets(&self) -> (usize, u64) {
@@ -95,35 +101,35 @@ fn requests_that_race_with_forgetting_are_all_counted() {
         // Whatever is in use: each record is taken from the limiter as soon as it is there.
         for _ in 0..20_000 {
             for record in limiter.take_opened() {
-                let number = uplink.state.open(&record.key, uplink.now).unwrap();
+                let number = uplink.state.open(&record.key().unwrap(), uplink.now).unwrap();
                 uplink.records.insert(number, record);
             }
-            uplink.records.take_away_all("each", &limiter, uplink.now);
+            uplink.records.take_away_all(&limiter, uplink.now);
             uplink.records.let_go(&limiter, uplink.now);
         }
         stop.store(true, Relaxed);
         senders.into_iter().map(|sender| sender.join().unwrap()).sum::<u64>()
     });
     for record in limiter.take_opened() {
-        let number = uplink.state.open(&record.key, uplink.now).unwrap();
+        let number = uplink.state.open(&record.key().unwrap(), uplink.now).unwrap();
         uplink.records.insert(number, record);
     }
     let later = uplink.now + Duration::from_secs(100);
     uplink.records.let_go(&limiter, later);
-    let told: u64 = uplink.records.counts().map(|(_, counts)| counts.offered).sum();
+    let told: u64 = uplink.told().iter().map(|(_, offered)| offered).sum();
     assert_eq!(told, sent);
     assert_eq!(uplink.buckets().1, sent);
 }
 
 /// The record of these values, as the parents turn it away.
-fn turn_away(uplink: &mut Uplink, record: &Record, was_counted: bool) {
-    let bucket = uplink.state.open(&record.key, uplink.now).unwrap();
+fn turn_away(uplink: &mut Uplink, record: &Handle, was_counted: bool) {
+    let bucket = uplink.state.open(&record.key().unwrap(), uplink.now).unwrap();
     uplink.records.turn_away(&[Untracked { bucket, was_counted }], &uplink.limiter, uplink.now);
 }
 
-fn told_of_rest(uplink: &Uplink) -> u64 {
+fn told_of_rest(uplink: &mut Uplink) -> u64 {
     let rest = uplink.state.rest(&"each".into()).unwrap();
-    uplink.records.counts().find(|(number, _)| *number == rest).unwrap().1.offered
+    uplink.told().into_iter().find(|(number, _)| *number == rest).unwrap().1
 }
 
 #[test]
@@ -132,13 +138,13 @@ fn what_is_not_tracked_counts_in_the_bucket_that_all_such_values_share() {
         let mut uplink = Uplink::new(EACH);
         (0..2).for_each(|_| uplink.offer("a"));
         let record = uplink.limiter.take_opened().remove(0);
-        let number = uplink.state.open(&record.key, uplink.now).unwrap();
+        let number = uplink.state.open(&record.key().unwrap(), uplink.now).unwrap();
         uplink.records.insert(number, record.clone());
         turn_away(&mut uplink, &record, was_counted);
         (0..10).for_each(|_| uplink.offer("a"));
         uplink.second();
         uplink.second();
-        assert_eq!(told_of_rest(&uplink), told, "what a parent has taken in is not told again");
+        assert_eq!(told_of_rest(&mut uplink), told, "what a parent has taken in is not told again");
         assert_eq!(uplink.buckets().1, 12);
         assert_eq!(uplink.limiter.stats().limits[0].untracked, 10);
     }
@@ -149,7 +155,7 @@ fn whoever_is_new_while_no_place_is_free_waits_for_one_in_the_shared_bucket() {
     let mut uplink = Uplink::new(EACH);
     uplink.offer("a");
     let record = uplink.limiter.take_opened().remove(0);
-    let number = uplink.state.open(&record.key, uplink.now).unwrap();
+    let number = uplink.state.open(&record.key().unwrap(), uplink.now).unwrap();
     uplink.records.insert(number, record.clone());
     turn_away(&mut uplink, &record, false);
     uplink.offer("b");
@@ -157,12 +163,12 @@ fn whoever_is_new_while_no_place_is_free_waits_for_one_in_the_shared_bucket() {
     let asks = uplink.limiter.stats().limits[0].untracked;
     assert_eq!(asks, 1);
     // The parents have a place for it.
-    let key = BucketKey { values: Values::Of(vec!["b".into()]), ..record.key.clone() };
+    let key = BucketKey { values: Values::Of(vec!["b".into()]), ..record.key().unwrap() };
     let number = uplink.state.open(&key, uplink.now).unwrap();
     uplink.records.place(&[number], &uplink.limiter);
     uplink.offer("b");
     uplink.offer("c");
     assert_eq!(uplink.limiter.stats().limits[0].untracked, 2, "of `c`, since the limit tracks two here");
-    let told = uplink.records.counts().find(|(known, _)| *known == number).unwrap().1.offered;
+    let told = uplink.told().into_iter().find(|(known, _)| *known == number).unwrap().1;
     assert_eq!(told, 1);
 }

@@ -18,8 +18,8 @@ fn counts(limiter: &Limiter) -> Counts {
     limiter.stats().limits[0].counts
 }
 
-fn callers(records: &[Arc<Record>]) -> Vec<String> {
-    let of = |record: &Arc<Record>| match &record.key.values {
+fn callers(records: &[Handle]) -> Vec<String> {
+    let of = |record: &Handle| match &record.key().unwrap().values {
         Values::Of(values) => values[0].clone(),
         Values::Rest => "the rest".to_owned(),
     };
@@ -55,7 +55,7 @@ fn the_verdict_tells_the_limit_as_it_holds_for_the_bucket() {
     let limiter = limiter(EACH);
     let rate = |caller| {
         let verdict = limiter.check(Attributes::new(&[("caller", caller)]), None);
-        verdict.decisive.map(|decisive| decisive.limit.rate.to_string())
+        verdict.decisive.map(|_| decisive(&limiter, verdict).rate.to_string())
     };
     assert_eq!(rate("web").as_deref(), Some("5/second"));
     assert_eq!(rate("slow").as_deref(), Some("6/minute"));
@@ -107,13 +107,14 @@ fn a_budget_by_override_pays_for_what_passed_the_whole_pipeline() {
         allowed_of(&limiter, 1, &[("caller", caller), ("path", "/")]);
     }
     let records = limiter.take_opened();
-    let all: Vec<_> = records.iter().filter(|record| &*record.key.limit == "all").cloned().collect();
+    let all: Vec<_> =
+        records.iter().filter(|record| &*record.key().unwrap().limit == "all").cloned().collect();
     squeeze(&all, 0.0);
     for caller in ["slow", "free"] {
         assert_eq!(allowed_of(&limiter, 5, &[("caller", caller), ("path", "/")]), 0);
     }
     let refused = |name: &str| -> Vec<u64> {
-        let of = records.iter().filter(|record| &*record.key.limit == name);
+        let of = records.iter().filter(|record| &*record.key().unwrap().limit == name);
         of.map(|record| record.counts().refused_later).collect()
     };
     assert_eq!(refused("each"), [5, 0]);

@@ -1,15 +1,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use headworks_agent::Unanswerable;
+use headworks_agent::{Decisive, LimitRef};
 
-use headworks_core::limits::{Enforcement, Limit, Missing, Mode, OnSilence, SurgeGuard};
+use headworks_core::limits::{Enforcement, Missing, Mode, OnSilence, SurgeGuard};
 use headworks_core::units::{Headroom, Rate, Unit};
 use http_body_util::BodyExt as _;
 
 use super::*;
 
-fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Verdict {
+/// A verdict, and the limit that it rests on.
+type Told = (Verdict, Option<Arc<Limit>>);
+
+fn of_told((verdict, limit): &Told) -> Answer {
+    of_verdict(verdict, limit.as_deref())
+}
+
+fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Told {
     let limit = Limit {
         name: "checkout".into(),
         matches: Vec::new(),
@@ -30,9 +37,8 @@ fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Verdict {
         overrides: Vec::new(),
         rollout: None,
     };
-    let limit = Arc::new(limit).into();
-    let standing = Standing::Headroom(headroom);
-    Verdict { allowed, decisive: Some(Decisive { limit, standing }), unanswerable: None }
+    let decisive = Decisive { limit: LimitRef::default(), standing: Standing::Headroom(headroom) };
+    (Verdict { allowed, decisive: Some(decisive), unanswerable: None }, Some(Arc::new(limit)))
 }
 
 fn per_second(amount: u64) -> Rate {
@@ -46,7 +52,7 @@ async fn body(answer: Answer) -> String {
 
 #[tokio::test]
 async fn an_admission_tells_what_remains() {
-    let answer = of_verdict(&verdict(true, per_second(10), Headroom::of(10.0, 1.0)));
+    let answer = of_told(&verdict(true, per_second(10), Headroom::of(10.0, 1.0)));
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(answer.headers()[CONTENT_TYPE], "application/json");
     let expected = r#"{"allowed":true,"limit_name":"checkout","remaining":9,"limit":10,"rate":10}"#;
@@ -55,19 +61,19 @@ async fn an_admission_tells_what_remains() {
 
 #[tokio::test]
 async fn a_request_that_meets_no_limit_is_allowed_in_one_word() {
-    let answer = of_verdict(&Verdict { allowed: true, decisive: None, unanswerable: None });
+    let answer = of_told(&(Verdict { allowed: true, decisive: None, unanswerable: None }, None));
     assert_eq!(body(answer).await, r#"{"allowed":true}"#);
 }
 
 #[tokio::test]
 async fn an_unlimited_limit_is_named_and_has_no_numbers() {
-    let answer = of_verdict(&verdict(true, Rate::Unlimited, Headroom::OPEN));
+    let answer = of_told(&verdict(true, Rate::Unlimited, Headroom::OPEN));
     assert_eq!(body(answer).await, r#"{"allowed":true,"limit_name":"checkout"}"#);
 }
 
 #[tokio::test]
 async fn a_refusal_tells_why_and_when_to_ask_again() {
-    let answer = of_verdict(&verdict(false, per_second(400), Headroom::of(400.0, 800.0)));
+    let answer = of_told(&verdict(false, per_second(400), Headroom::of(400.0, 800.0)));
     assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(answer.headers()[RETRY_AFTER], "1");
     assert_eq!(answer.headers()[LIMIT], "400");
@@ -79,7 +85,7 @@ async fn a_refusal_tells_why_and_when_to_ask_again() {
 #[tokio::test]
 async fn a_budget_tells_its_amount_and_at_most_what_it_saves_up() {
     let rate = Rate::Per { amount: 6, unit: Unit::Minute };
-    let answer = of_verdict(&verdict(true, rate, Headroom::of(12.0, 4.0)));
+    let answer = of_told(&verdict(true, rate, Headroom::of(12.0, 4.0)));
     let expected = r#"{"allowed":true,"limit_name":"checkout","remaining":6,"limit":6,"rate":0.1}"#;
     assert_eq!(body(answer).await, expected);
 }
@@ -87,24 +93,25 @@ async fn a_budget_tells_its_amount_and_at_most_what_it_saves_up() {
 #[tokio::test]
 async fn a_budget_that_is_used_up_tells_when_its_rate_gives_the_next_unit() {
     let rate = Rate::Per { amount: 50_000, unit: Unit::Day };
-    let answer = of_verdict(&verdict(false, rate, Headroom::SHUT));
+    let answer = of_told(&verdict(false, rate, Headroom::SHUT));
     assert_eq!(answer.headers()[RETRY_AFTER], "2");
     assert_eq!(answer.headers()[LIMIT], "50000");
     assert_eq!(answer.headers()[REMAINING], "0");
     assert!(body(answer).await.ends_with(r#""retry_after_ms":1728}"#));
 }
 
-fn exact(allowed: bool, remaining: u64, retry_after: Option<Duration>) -> Verdict {
+fn exact(allowed: bool, remaining: u64, retry_after: Option<Duration>) -> Told {
     let rate = Rate::Per { amount: 60, unit: Unit::Minute };
     let told = Remaining { rate, limit: Some(60), remaining: Some(remaining), retry_after };
-    let decisive = verdict(allowed, rate, Headroom::OPEN).decisive;
-    let decisive = decisive.map(|decisive| Decisive { standing: Standing::Exact(told), ..decisive });
-    Verdict { allowed, decisive, unanswerable: None }
+    let (mut verdict, limit) = verdict(allowed, rate, Headroom::OPEN);
+    let standing = Standing::Exact(told);
+    verdict.decisive = verdict.decisive.map(|decisive| Decisive { standing, ..decisive });
+    (verdict, limit)
 }
 
 #[tokio::test]
 async fn an_exact_limit_tells_what_remains_in_headers_too() {
-    let answer = of_verdict(&exact(true, 59, None));
+    let answer = of_told(&exact(true, 59, None));
     assert_eq!(
         (&answer.headers()[LIMIT], &answer.headers()[REMAINING]),
         (&"60".parse().unwrap(), &"59".parse().unwrap())
@@ -118,25 +125,26 @@ async fn an_exact_refusal_names_the_whole_seconds_to_wait() {
     for (wait, seconds, ms) in
         [(200_000_000, "1", 200), (12_010_000_000, "13", 12_010), (59_989_000_001, "60", 59_990)]
     {
-        let answer = of_verdict(&exact(false, 0, Some(Duration::from_nanos(wait))));
+        let answer = of_told(&exact(false, 0, Some(Duration::from_nanos(wait))));
         assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(answer.headers()[RETRY_AFTER], seconds);
         assert!(body(answer).await.ends_with(&format!(r#""retry_after_ms":{ms}}}"#)));
     }
-    assert!(!of_verdict(&exact(false, 0, None)).headers().contains_key(RETRY_AFTER));
+    assert!(!of_told(&exact(false, 0, None)).headers().contains_key(RETRY_AFTER));
 }
 
 #[tokio::test]
 async fn a_cost_that_never_passes_is_a_mistake_of_the_client() {
-    let never = Unanswerable::NeverPasses { limit: "checkout".into(), cost: 61, most: 60 };
-    let answer = of_verdict(&Verdict { allowed: false, decisive: None, unanswerable: Some(never) });
+    let never = Unanswerable::NeverPasses { limit: LimitRef::default(), cost: 61, most: 60 };
+    let (_, limit) = verdict(false, per_second(1), Headroom::OPEN);
+    let answer = of_told(&(Verdict { allowed: false, decisive: None, unanswerable: Some(never) }, limit));
     assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
-    assert!(body(answer).await.contains("61 is above 60"));
+    assert!(body(answer).await.contains("limit checkout: the cost of 61 is above 60"));
 }
 
 #[tokio::test]
 async fn a_ban_names_no_time_to_retry() {
-    let answer = of_verdict(&verdict(false, per_second(0), Headroom::SHUT));
+    let answer = of_told(&verdict(false, per_second(0), Headroom::SHUT));
     assert!(!answer.headers().contains_key(RETRY_AFTER));
     assert_eq!(answer.headers()[LIMIT], "0");
     let expected = r#"{"allowed":false,"limit_name":"checkout","remaining":0,"limit":0,"rate":0}"#;
