@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::Request;
 use super::rules::Rules;
-use super::verdict::{Decisive, LimitRef, Standing, Unanswerable, Verdict};
+use super::verdict::{Decisive, LimitRef, Standing, Unanswerable, Verdict, Which};
 use crate::exact::{Ask, Asks, ExactLimit, Outcome, Settled, settle, settle_one, settle_one_value};
 
 /// What the exact limits say.
@@ -29,7 +29,7 @@ impl Decided {
     pub(super) fn verdict(self, generation: u64) -> Verdict {
         match self {
             Self::NeverPasses { place, cost, most } => {
-                let limit = LimitRef { generation, place, rule: 0 };
+                let limit = LimitRef { generation, which: Which::new(place, 0) };
                 let why = Unanswerable::NeverPasses { limit, cost, most };
                 Verdict { unanswerable: Some(why), ..Verdict::of(false, None) }
             }
@@ -45,7 +45,7 @@ impl Verdict {
     /// By the limit at a place of the rules.
     #[inline(always)]
     fn exact(allowed: bool, generation: u64, place: u32, standing: Standing) -> Self {
-        let limit = LimitRef { generation, place, rule: 0 };
+        let limit = LimitRef { generation, which: Which::new(place, 0) };
         Self::of(allowed, Some(Decisive { limit, standing }))
     }
 }

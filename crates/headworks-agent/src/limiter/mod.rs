@@ -60,7 +60,7 @@ use local::Local;
 use pipeline::{Met, Paid, Pipeline, refund};
 use rules::Rules;
 use stage::{Place, Stage};
-use verdict::ByRatio;
+use verdict::{ByRatio, Which};
 
 /// Sets of limits whose verdicts can still be told by which limit they were.
 const REMEMBERED: usize = 8;
@@ -150,7 +150,7 @@ impl Limiter {
     pub fn limit(&self, limit: LimitRef) -> Option<Arc<Limit>> {
         let of = |rules: &Rules| {
             let is_it = rules.generation == limit.generation;
-            is_it.then(|| rules.limit(limit.place, limit.rule).cloned()).flatten()
+            is_it.then(|| rules.limit(limit.which).cloned()).flatten()
         };
         if let Some(limit) = local::with(&self.inner, |local| of(&local.rules)) {
             return Some(limit);
@@ -341,7 +341,7 @@ impl Inner {
             // An override turns it off there.
             None => true,
             Some(Place { found: (number, record), rule, limit }) => {
-                pipeline.meet(Met::new(place, rule, limit, stage.is_budget), number, record)
+                pipeline.meet(Met::new(Which::new(place, rule), limit, stage.is_budget), number, record)
             }
         }
     }
@@ -349,7 +349,7 @@ impl Inner {
     /// A limit drops the request, which lacks a value; whether it goes on. It has no bucket that an override might be for.
     #[cold]
     fn lack(&self, pipeline: &mut Pipeline<'_>, place: u32, stage: &Stage) -> bool {
-        let met = Met::new(place, 0, &stage.limit, false);
+        let met = Met::new(Which::new(place, 0), &stage.limit, false);
         stage.buckets.rest(&self.ledger).is_none_or(|(_, rest)| pipeline.lack(met, rest))
     }
 }

@@ -9,15 +9,12 @@ use super::bell::Bell;
 use super::ledger::Ledger;
 use super::local::Hands;
 use super::record::Record;
-use super::verdict::{ByRatio, Named};
+use super::verdict::{ByRatio, Named, Which};
 
 /// A limit that a request meets, in the numbers that its decision needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Met {
-    /// Its place in the pipeline.
-    pub(super) place: u32,
-    /// Of its overrides, the one that holds; 0 for none.
-    pub(super) rule: u32,
+    pub(super) which: Which,
     /// What a request costs that does not say.
     pub(super) cost: u32,
     pub(super) is_enforced: bool,
@@ -28,8 +25,8 @@ pub(super) struct Met {
 impl Met {
     /// By the limit as it holds for the bucket.
     #[inline]
-    pub(super) fn new(place: u32, rule: u32, limit: &Limit, is_budget: bool) -> Self {
-        Self { place, rule, cost: limit.cost, is_enforced: limit.mode == Mode::Enforce, is_budget }
+    pub(super) fn new(which: Which, limit: &Limit, is_budget: bool) -> Self {
+        Self { which, cost: limit.cost, is_enforced: limit.mode == Mode::Enforce, is_budget }
     }
 }
 
@@ -79,7 +76,7 @@ impl<'a> Pipeline<'a> {
     #[inline(always)]
     fn weigh(&mut self, met: Met, over: bool, headroom: Headroom) -> bool {
         if over || self.tightest.is_none_or(|least| headroom < least.headroom) {
-            self.tightest = Some(Named { place: met.place, rule: met.rule, headroom });
+            self.tightest = Some(Named { which: met.which, headroom });
         }
         !over
     }

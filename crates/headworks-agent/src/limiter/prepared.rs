@@ -16,7 +16,7 @@ use super::pipeline::{Met, Paid, refund};
 use super::rules::Rules;
 use super::slab::Held;
 use super::stage::Place;
-use super::verdict::{ByRatio, Named, Verdict};
+use super::verdict::{ByRatio, Named, Verdict, Which};
 use super::{Inner, Request, exact};
 
 /// The generation of no limits.
@@ -92,7 +92,7 @@ impl Prepared {
                 (over, record.headroom())
             };
             if enforced && (over || named.is_none_or(|least| headroom < least.headroom)) {
-                named = Some(Named { place: met.place, rule: met.rule, headroom });
+                named = Some(Named { which: met.which, headroom });
             }
             if enforced && over {
                 if paid != 0 {
@@ -158,11 +158,11 @@ impl Prepared {
                     bucket.map(|Place { found: (number, record), rule, limit }| {
                         // What finds no place may find one any time: that is looked up again for each request.
                         lasts &= !record.is_rest();
-                        (Met::new(place, rule, limit, stage.is_budget), number, false)
+                        (Met::new(Which::new(place, rule), limit, stage.is_budget), number, false)
                     })
                 }
                 Encounter::DroppedForMissing => {
-                    let met = Met::new(place, 0, &stage.limit, false);
+                    let met = Met::new(Which::new(place, 0), &stage.limit, false);
                     stage.buckets.rest(ledger).map(|(number, _)| (met, number, true))
                 }
             };

@@ -13,6 +13,7 @@ use super::buckets::Buckets;
 use super::ledger::Ledger;
 use super::stage::Stage;
 use super::stats::LimitStats;
+use super::verdict::Which;
 use crate::exact::ExactLimit;
 
 /// All limits in force together; swapped as one, so that no request sees half of a change.
@@ -71,8 +72,8 @@ impl Rules {
     }
 
     /// The limit at a place, counted through stages and then exact limits, as this of its overrides makes it.
-    pub(super) fn limit(&self, place: u32, rule: u32) -> Option<&Arc<Limit>> {
-        let place = place as usize;
+    pub(super) fn limit(&self, which: Which) -> Option<&Arc<Limit>> {
+        let (place, rule) = which.parts();
         match self.stages.get(place) {
             Some(stage) => Some(stage.ruled(rule)),
             None => self.exact.get(place - self.stages.len()).map(ExactLimit::limit),

@@ -86,8 +86,8 @@ impl Stage {
     }
 
     /// The limit, as this of its overrides makes it.
-    pub(super) fn ruled(&self, rule: u32) -> &Arc<Limit> {
-        let ruled = self.overridden.as_ref().and_then(|ruled| ruled.limits.get(rule as usize));
+    pub(super) fn ruled(&self, rule: usize) -> &Arc<Limit> {
+        let ruled = self.overridden.as_ref().and_then(|ruled| ruled.limits.get(rule));
         ruled.unwrap_or(&self.limit)
     }
 

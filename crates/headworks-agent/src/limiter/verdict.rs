@@ -31,9 +31,25 @@ pub struct Decisive {
 pub struct LimitRef {
     /// Which limits were in force.
     pub(super) generation: u64,
-    pub(super) place: u32,
-    /// Of the overrides of this limit, which one; 0 is the limit itself.
-    pub(super) rule: u32,
+    pub(super) which: Which,
+}
+
+/// Which of the limits in force: its place, and which of its overrides holds. In one word, so that it is copied in one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Which(u64);
+
+impl Which {
+    /// Of the overrides of the limit at this place, this one; 0 is the limit itself.
+    #[inline]
+    pub(super) fn new(place: u32, rule: u32) -> Self {
+        Self(u64::from(rule) << 32 | u64::from(place))
+    }
+
+    /// Place and override.
+    #[allow(clippy::cast_possible_truncation, reason = "the halves of the word")]
+    pub(super) fn parts(self) -> (usize, usize) {
+        (self.0 as u32 as usize, (self.0 >> 32) as usize)
+    }
 }
 
 /// How a bucket stands.
@@ -95,8 +111,8 @@ impl Verdict {
     /// By what limits that drop by ratio say.
     #[inline]
     pub(super) fn by_ratio(generation: u64, ByRatio { allowed, named }: ByRatio) -> Self {
-        let decisive = named.map(|Named { place, rule, headroom }| {
-            let limit = LimitRef { generation, place, rule };
+        let decisive = named.map(|Named { which, headroom }| {
+            let limit = LimitRef { generation, which };
             Decisive { limit, standing: Standing::Headroom(headroom) }
         });
         Self::of(allowed, decisive)
@@ -111,10 +127,9 @@ pub(super) struct ByRatio {
     pub(super) named: Option<Named>,
 }
 
-/// The limit to be named, by its place, and by that of the override that holds.
+/// The limit to be named.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
-    pub(super) place: u32,
-    pub(super) rule: u32,
+    pub(super) which: Which,
     pub(super) headroom: Headroom,
 }
