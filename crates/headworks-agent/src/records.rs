@@ -49,6 +49,8 @@ struct Heat {
 #[derive(Debug)]
 struct Leaving {
     record: Handle,
+    /// Whose bucket it was.
+    owner: u32,
     since: Moment,
     /// What it had counted when it was taken away.
     counted: Counts,
@@ -118,14 +120,20 @@ impl Records {
         self.looked = now;
         self.let_go(limiter, now);
         self.tend_away(state, limiter, now);
+        // Not before what was counted in them late is taken over.
+        limiter.tend(now);
         // The limits of some may be gone by now.
         self.tracked.retain(|number, tracked| {
             tracked.live.is_some() || tracked.leaving.is_some() || state.holds(*number)
         });
-        for number in state.idle(now, AT_ONCE) {
+        let stays = |number: &BucketNumber| match self.tracked.get(number) {
+            Some(Tracked { leaving: Some(_), .. }) => true,
+            Some(Tracked { live: Some(live), .. }) => live.is_pinned(),
+            Some(Tracked { live: None, .. }) | None => false,
+        };
+        let idle: Vec<_> = state.idle(now).filter(|number| !stays(number)).take(AT_ONCE).collect();
+        for number in idle {
             match self.tracked.get(&number) {
-                Some(Tracked { leaving: Some(_), .. }) => {}
-                Some(Tracked { live: Some(live), .. }) if live.is_pinned() => {}
                 Some(Tracked { live: Some(_), .. }) => self.take_away(number, limiter, now),
                 Some(Tracked { live: None, .. }) | None => {
                     state.forget(number, now);
@@ -146,9 +154,10 @@ impl Records {
     fn take_away(&mut self, number: BucketNumber, limiter: &Limiter, now: Moment) {
         let Some(tracked) = self.tracked.get_mut(&number) else { return };
         let Some(record) = tracked.live.take() else { return };
+        let owner = record.owner();
         let counted = limiter.forget(&record, now);
         let before = std::mem::take(&mut tracked.elsewhere);
-        tracked.leaving = Some(Leaving { record, since: now, counted, before });
+        tracked.leaving = Some(Leaving { record, owner, since: now, counted, before });
         self.leaving += 1;
     }
 
@@ -157,7 +166,7 @@ impl Records {
         if std::mem::take(&mut self.leaving) == 0 {
             return;
         }
-        let reader = limiter.reader();
+        let (reader, mut late) = (limiter.reader(), Vec::new());
         for tracked in self.tracked.values_mut() {
             let Some(gone) = tracked.leaving.take_if(|leaving| leaving.is_over(now)) else {
                 self.leaving += usize::from(tracked.leaving.is_some());
@@ -166,9 +175,12 @@ impl Records {
             let counts = reader.of(&gone.record);
             tracked.before += counts.since(gone.before);
             if counts != gone.counted {
-                limiter.count_late(&gone.record, counts.since(gone.counted));
+                late.push((gone.owner, counts.since(gone.counted)));
             }
         }
+        // Whoever sums up holds what this waits for, and waits for the reader.
+        drop(reader);
+        late.into_iter().for_each(|(owner, counts)| limiter.count_late(owner, counts));
     }
 }
 
@@ -185,11 +197,14 @@ impl Heat {
     /// Whether threads shall count for themselves from now on, or no longer; `None` if it stays as it is.
     fn turns(&mut self, offered: u64, live: &Handle) -> Option<bool> {
         let more = offered.saturating_sub(self.offered);
+        if more == 0 && !live.is_hot() {
+            return None;
+        }
         self.offered = offered;
         self.cold = if more > HOT / 10 { 0 } else { self.cold.saturating_add(1) };
         match live.is_hot() {
             false => (more >= HOT).then_some(true),
-            true => (self.cold >= COLD_AFTER && !live.is_pinned()).then_some(false),
+            true => (self.cold >= COLD_AFTER).then_some(false),
         }
     }
 }

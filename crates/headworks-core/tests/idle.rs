@@ -72,7 +72,7 @@ impl Tree {
         for _ in 0..seconds {
             self.second += 1;
             let now = self.now();
-            for number in self.agent.idle(now, usize::MAX) {
+            for number in self.agent.idle(now).collect::<Vec<_>>() {
                 assert!(self.agent.forget(number, now));
             }
             if let Some(report) = self.agent.report(now) {
@@ -125,7 +125,7 @@ fn what_rests_is_forgotten_by_every_tier() {
     tree.pass(5);
     assert_eq!(tree.buckets(), [100, 100]);
     tree.pass(70);
-    assert!(tree.agent.idle(tree.now(), usize::MAX).is_empty());
+    assert_eq!(tree.agent.idle(tree.now()).count(), 0);
     tree.pass(300);
     assert_eq!(tree.buckets(), [0, 0]);
     assert_eq!(tree.counted(), 500);
@@ -197,7 +197,7 @@ fn whoever_lost_its_aggregator_is_counted_once_when_it_returns() {
     tree.zone.detach(tree.agent_at_zone, tree.now());
     tree.agent.detached();
     tree.second += 70;
-    for number in tree.agent.idle(tree.now(), usize::MAX) {
+    for number in tree.agent.idle(tree.now()).collect::<Vec<_>>() {
         assert!(tree.agent.forget(number, tree.now()));
     }
     let again = tree.open("a");

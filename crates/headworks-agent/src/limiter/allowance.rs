@@ -12,6 +12,8 @@ const LEAST_REFILL: f64 = 1000.0;
 
 /// All threads together hold this part of the depth in hand at most, unless a unit is more.
 const IN_HAND: i64 = 8;
+/// Shares into which that part is divided, however many there are who count alone: most of them rest.
+const MOST_SHARES: i64 = 64;
 
 /// The tokens of one bucket. A request takes them with one addition; only one that finds none reads the clock. What decides
 /// and what is written lie on different cache lines of a record.
@@ -65,24 +67,26 @@ impl Allowance {
         if !self.guarded.load(Relaxed) {
             return true;
         }
-        let (cost, left) = (in_millionths(cost), hand.load(Relaxed));
+        // What is in hand from a larger allowance is too much for a smaller one.
+        let most = self.depth.load(Relaxed) / IN_HAND;
+        let (cost, left) = (in_millionths(cost), hand.load(Relaxed).min(most));
         if left >= cost {
             hand.store(left - cost, Relaxed);
             return true;
         }
-        self.take_more(hand, threads, cost, now)
+        self.take_more(hand, left, threads, cost, now)
     }
 
     #[inline(never)]
     fn take_more(
         &self,
         hand: &AtomicI64,
+        left: i64,
         threads: &AtomicI64,
         cost: i64,
         now: impl FnOnce() -> Moment,
     ) -> bool {
-        let left = hand.load(Relaxed);
-        let share = self.depth.load(Relaxed) / (IN_HAND * threads.load(Relaxed).max(1));
+        let share = self.depth.load(Relaxed) / (IN_HAND * threads.load(Relaxed).clamp(1, MOST_SHARES));
         let batch = share - share.checked_rem(cost).unwrap_or(0);
         if batch > cost && self.tokens.load(Relaxed) > batch && self.take_what_is_there(batch) {
             hand.store(left + batch - cost, Relaxed);

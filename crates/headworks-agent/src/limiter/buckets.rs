@@ -97,31 +97,20 @@ impl Buckets {
     /// The one bucket of a limit without `per`.
     pub(super) fn whole<'l>(&self, limit: &Limit, ledger: &'l Ledger) -> Option<Found<'l>> {
         let none = Key::of(std::iter::empty())?;
-        open_once(&self.whole, ledger, || ledger.open(self.owner, Name::Short(&none), at_first(limit)))
+        let number = match self.whole.get() {
+            Some(number) => *number,
+            None => ledger.open_once(&self.whole, self.owner, Name::Short(&none), at_first(limit))?,
+        };
+        Some((number, ledger.record(number)?))
     }
 
     /// The bucket that values which are not tracked share.
     pub(super) fn rest<'l>(&self, ledger: &'l Ledger) -> Option<Found<'l>> {
-        open_once(&self.rest, ledger, || ledger.open(self.owner, Name::Rest, Headroom::OPEN))
-    }
-
-    /// Forgets the buckets of values that are not counted any more.
-    pub(super) fn close(
-        &self,
-        ledger: &Ledger,
-        values: usize,
-        now: Moment,
-        is_off: impl Fn(&[String]) -> bool,
-    ) {
-        let mut gone = Vec::new();
-        ledger.for_each(|number, record| {
-            if record.owner() == self.owner && record.values(values).is_some_and(|values| is_off(&values)) {
-                gone.push(number);
-            }
-        });
-        for number in gone {
-            self.forget(ledger, number, now);
-        }
+        let number = match self.rest.get() {
+            Some(number) => *number,
+            None => ledger.open_once(&self.rest, self.owner, Name::Rest, Headroom::OPEN)?,
+        };
+        Some((number, ledger.record(number)?))
     }
 
     /// Forgets the bucket of this record, and gives its place to another; what it has counted by now. Requests that have found
@@ -160,23 +149,6 @@ impl Buckets {
     pub(super) fn forgotten(&self) -> MutexGuard<'_, Counts> {
         self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The record behind a number that is set once. If two threads open it at once, one of the two records is used, and no request
-/// ever finds the other.
-fn open_once<'l>(
-    number: &OnceLock<u32>,
-    ledger: &'l Ledger,
-    open: impl FnOnce() -> Option<u32>,
-) -> Option<Found<'l>> {
-    let number = match number.get() {
-        Some(number) => *number,
-        None => {
-            let opened = open()?;
-            *number.get_or_init(|| opened)
-        }
-    };
-    Some((number, ledger.record(number)?))
 }
 
 /// A ban holds from the first request on, before the uplink has seen the bucket.

@@ -8,6 +8,9 @@ use super::rules::Rules;
 
 /// Forms that a thread remembers.
 const MOST_FORMS: usize = 8;
+/// Requests of forms that it does not know, of which one is learnt when it remembers so many: to learn one takes longer than to
+/// decide a few, and whoever makes them up would have it learn for ever.
+const LEARNS_ONE_IN: usize = 64;
 /// With more limits than this, to look up by the index which of them concern a request is faster than to look at each; and
 /// whoever makes up forms must not have all limits looked through for each.
 const MOST_LIMITS: usize = 64;
@@ -17,6 +20,8 @@ const MOST_LIMITS: usize = 64;
 pub(super) struct Forms {
     generation: u64,
     known: Vec<Known>,
+    /// Requests of other forms since one was learnt.
+    missed: usize,
     /// Which of them is forgotten next.
     oldest: usize,
 }
@@ -54,15 +59,20 @@ impl Forms {
             .then(|| self.known.iter().position(|known| known.is_of(attributes)));
         let place = match known.flatten() {
             Some(place) => place,
-            None => self.learn(rules, attributes),
+            None => self.learn(rules, attributes)?,
         };
         self.known.get(place)
     }
 
     #[cold]
-    fn learn(&mut self, rules: &Rules, attributes: Attributes<'_>) -> usize {
+    #[inline(never)]
+    fn learn(&mut self, rules: &Rules, attributes: Attributes<'_>) -> Option<usize> {
         if self.generation != rules.generation {
             *self = Self { generation: rules.generation, ..Self::default() };
+        }
+        self.missed += 1;
+        if self.known.len() == MOST_FORMS && !self.missed.is_multiple_of(LEARNS_ONE_IN) {
+            return None;
         }
         let keys: Vec<&str> = attributes.iter().map(|(key, _)| key).collect();
         let forms =
@@ -71,12 +81,12 @@ impl Forms {
         let known = Known { keys: keys.into_iter().map(Into::into).collect(), limits };
         if self.known.len() < MOST_FORMS {
             self.known.push(known);
-            return self.known.len() - 1;
+            return Some(self.known.len() - 1);
         }
         let place = self.oldest;
         self.oldest = (place + 1) % MOST_FORMS;
         self.known[place] = known;
-        place
+        Some(place)
     }
 }
 

@@ -20,8 +20,8 @@ const MOST_VALUES: usize = 8;
 pub(super) struct Key(pub(super) [u64; WORDS]);
 
 impl Key {
-    /// The key of a bucket that is not found by values.
-    pub(super) const NONE: Self = Self([0; WORDS]);
+    /// The key of a record that is not found by one: none that values have, since so many of such lengths find no room.
+    pub(super) const NONE: Self = Self([u64::MAX; WORDS]);
 
     /// `None` if they are too long to be kept in a record.
     #[inline(always)]

@@ -3,11 +3,12 @@
 //! Requests find records without a lock; only the first request of a bucket takes one, to enter it. The uplink does the
 //! rest: it forgets buckets, and says which are so hot that threads count for themselves.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use headworks_core::agent::InForce;
 use headworks_core::bucket::{BucketKey, Counts, Values};
 use headworks_core::units::{Headroom, Moment};
@@ -31,16 +32,17 @@ pub(crate) struct Ledger {
     slab: Slab,
     hashing: Hashing,
     writer: Mutex<Writer>,
+    /// The latest table.
+    table: ArcSwap<Table>,
     owners: Mutex<Owners>,
     stripes: RwLock<Stripes>,
-    /// Threads that count for themselves.
+    /// Who counts alone: threads, and prepared requests.
     pub(super) threads: Arc<AtomicI64>,
     heat: Mutex<Heat>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Writer {
-    table: Arc<Table>,
     /// Entries of the table, those that are gone included, and without them.
     entered: usize,
     live: usize,
@@ -88,15 +90,8 @@ impl Default for Ledger {
         Self {
             slab: Slab::default(),
             hashing: Hashing::default(),
-            writer: Mutex::new(Writer {
-                table: Arc::new(Table::with_room_for(32)),
-                entered: 0,
-                live: 0,
-                next: 0,
-                free: Vec::new(),
-                lingering: VecDeque::new(),
-                opened: Vec::new(),
-            }),
+            writer: Mutex::default(),
+            table: ArcSwap::from_pointee(Table::with_room_for(32)),
             owners: Mutex::default(),
             stripes: RwLock::default(),
             threads: Arc::default(),
@@ -151,8 +146,10 @@ impl Ledger {
             if let Some(number) = found {
                 return Some((number, self.slab.get(number)?));
             }
-            // A larger one may have been made since.
-            hands.table = hands.table.latest()?;
+            if !hands.table.is_superseded() {
+                return None;
+            }
+            hands.table = self.table.load_full();
         }
     }
 
@@ -161,7 +158,7 @@ impl Ledger {
         let hash = match name {
             Name::Short(key) => self.hashing.of_key(owner, key),
             Name::Long(values) => self.hashing.of_values(owner, values.iter().copied()),
-            Name::Rest => return self.open(owner, name, headroom).map(|number| (number, true)),
+            Name::Rest => return None,
         };
         let is_it = |record: &Record| match name {
             Name::Short(key) => record.is(owner, key),
@@ -169,7 +166,7 @@ impl Ledger {
             Name::Rest => false,
         };
         let mut writer = held(&self.writer);
-        let found = writer.table.find(hash, |number| self.slab.get(number).is_some_and(is_it));
+        let found = self.table.load().find(hash, |number| self.slab.get(number).is_some_and(is_it));
         if let Some(number) = found {
             return Some((number, false));
         }
@@ -179,14 +176,23 @@ impl Ledger {
             return None;
         };
         record.begin(owner, name, headroom);
-        writer.enter(hash, number);
+        self.enter_in(&mut writer, hash, number);
         writer.opened.push(number);
         Some((number, true))
     }
 
-    /// A record that is not looked up by values.
-    pub(super) fn open(&self, owner: u32, name: Name<'_>, headroom: Headroom) -> Option<u32> {
+    /// The record that is not looked up by values, made if there is none; whoever comes second finds the one of the first.
+    pub(super) fn open_once(
+        &self,
+        slot: &OnceLock<u32>,
+        owner: u32,
+        name: Name<'_>,
+        headroom: Headroom,
+    ) -> Option<u32> {
         let mut writer = held(&self.writer);
+        if let Some(number) = slot.get() {
+            return Some(*number);
+        }
         let number = writer.take_number();
         let Some(record) = self.slab.make(number) else {
             writer.free.push(number);
@@ -194,15 +200,29 @@ impl Ledger {
         };
         record.begin(owner, name, headroom);
         writer.opened.push(number);
-        Some(number)
+        Some(*slot.get_or_init(|| number))
+    }
+
+    fn enter_in(&self, writer: &mut Writer, hash: u32, number: u32) {
+        let mut table = self.table.load_full();
+        if writer.entered >= table.most() {
+            let renewed = Arc::new(table.renewed(writer.live));
+            self.table.store(renewed.clone());
+            table.supersede();
+            (table, writer.entered) = (renewed, writer.live);
+        }
+        table.insert(hash, number);
+        writer.entered += 1;
+        writer.live += 1;
     }
 
     /// Nobody finds this record any more; it is used again after a while. Whether it was there.
     pub(super) fn remove(&self, number: u32, now: Moment) -> bool {
+        let was_lent = self.slab.get(number).is_some_and(Record::is_pinned);
         let removed = self.remove_from(&mut held(&self.writer), number, now);
         // Not while the writer is held: who brings cells in holds the heat, and waits for it.
         self.cool(number, now);
-        if removed {
+        if removed && was_lent {
             self.recall(number);
         }
         removed
@@ -210,7 +230,9 @@ impl Ledger {
 
     fn remove_from(&self, writer: &mut Writer, number: u32, now: Moment) -> bool {
         let Some(record) = self.slab.get(number).filter(|record| record.owner() != 0) else { return false };
-        writer.leave(self.hash_of(record), number);
+        if self.table.load().remove(self.hash_of(record), number) {
+            writer.live -= 1;
+        }
         record.end();
         writer.lingering.push_back((now, number));
         true
@@ -223,14 +245,18 @@ impl Ledger {
         }
     }
 
-    /// All records of these buckets are nobody's from now on.
-    pub(super) fn retire(&self, owner: u32, now: Moment) {
-        let is_its = |number: &u32| self.slab.get(*number).is_some_and(|record| record.owner() == owner);
-        let gone: Vec<u32> = self.numbers().filter(is_its).collect();
+    /// All records of these buckets are nobody's from now on: one pass, however many they are.
+    pub(super) fn retire(&self, owners: &HashSet<u32>, now: Moment) {
+        if owners.is_empty() {
+            return;
+        }
+        held(&self.owners).all.retain(|owner, _| !owners.contains(owner));
+        let is_theirs =
+            |number: &u32| self.slab.get(*number).is_some_and(|record| owners.contains(&record.owner()));
+        let gone: Vec<u32> = self.numbers().filter(is_theirs).collect();
         for number in gone {
             self.remove(number, now);
         }
-        held(&self.owners).all.remove(&owner);
     }
 
     /// The numbers of all records in use; some may come and go meanwhile.
@@ -247,14 +273,21 @@ impl Ledger {
         }
     }
 
-    /// The records that came to be since the last call.
-    pub(super) fn take_opened(self: &Arc<Self>) -> Vec<Handle> {
+    /// The records that came to be since the last call. Some may be of limits that have gone meanwhile: a request that was
+    /// decided by older rules made them, and they go too.
+    pub(super) fn take_opened(self: &Arc<Self>, now: Moment) -> Vec<Handle> {
         let opened = std::mem::take(&mut held(&self.writer).opened);
-        let handle = |number| {
-            let owner = self.slab.get(number)?.owner();
-            (owner != 0).then(|| Handle { ledger: self.clone(), number, owner })
-        };
-        opened.into_iter().filter_map(handle).collect()
+        let mut handles = Vec::new();
+        for number in opened {
+            let Some(record) = self.slab.get(number) else { continue };
+            let (life, owner) = (record.life(), record.owner());
+            if held(&self.owners).all.contains_key(&owner) {
+                handles.push(Handle { ledger: self.clone(), number, life });
+            } else {
+                self.remove(number, now);
+            }
+        }
+        handles
     }
 
     /// Time has passed: what lingered and what cooled is used again.
@@ -283,7 +316,7 @@ impl Ledger {
 impl Ledger {
     /// The cells of a thread that begins to decide.
     pub(super) fn join(&self) -> (Arc<Stripe>, Arc<AtomicI64>, Arc<Table>) {
-        let table = held(&self.writer).table.clone();
+        let table = self.table.load_full();
         let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
         let stripe = stripes.free.pop().unwrap_or_else(|| {
             let made = Arc::<Stripe>::default();
@@ -366,7 +399,7 @@ impl Ledger {
         }
     }
 
-    /// It does so no longer.
+    /// It does so no longer. Of a record that is another bucket's by now there is nothing to give back.
     pub(super) fn give_back(&self, number: u32, cell: &Arc<Cell>) {
         self.threads.fetch_sub(1, Relaxed);
         let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
@@ -390,22 +423,6 @@ impl Writer {
             self.next += 1;
             self.next - 1
         })
-    }
-
-    fn enter(&mut self, hash: u32, number: u32) {
-        if self.entered >= self.table.most() {
-            self.table = self.table.succeed(self.live);
-            self.entered = self.live;
-        }
-        self.table.insert(hash, number);
-        self.entered += 1;
-        self.live += 1;
-    }
-
-    fn leave(&mut self, hash: u32, number: u32) {
-        if self.table.remove(hash, number) {
-            self.live -= 1;
-        }
     }
 }
 
@@ -444,12 +461,12 @@ impl Reader<'_> {
 pub(crate) struct Handle {
     ledger: Arc<Ledger>,
     number: u32,
-    owner: u32,
+    life: u32,
 }
 
 impl Handle {
     fn record(&self) -> Option<&Record> {
-        self.ledger.slab.get(self.number).filter(|record| record.owner() == self.owner)
+        self.ledger.slab.get(self.number).filter(|record| record.life() == self.life)
     }
 
     /// The number of the record.
@@ -457,9 +474,9 @@ impl Handle {
         self.number
     }
 
-    /// Whose bucket it is.
-    pub(super) fn owner(&self) -> u32 {
-        self.owner
+    /// Whose bucket it is; 0 if nobody's.
+    pub(crate) fn owner(&self) -> u32 {
+        self.record().map_or(0, Record::owner)
     }
 
     /// The bucket; `None` if it is gone.

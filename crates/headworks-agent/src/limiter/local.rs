@@ -101,6 +101,17 @@ pub(super) fn with<R>(limiter: &Arc<Inner>, decide: impl FnOnce(&mut Local) -> R
     decided
 }
 
+/// Looks at the thread's part of a limiter, if it has one.
+pub(super) fn peek<R>(limiter: &Arc<Inner>, look: impl FnOnce(&Local) -> Option<R>) -> Option<R> {
+    let locals = LOCALS.try_with(Cell::take).ok().flatten()?;
+    let local = locals.iter().find(|local| std::ptr::eq(local.limiter.as_ptr(), Arc::as_ptr(limiter)));
+    let seen = local.and_then(look);
+    if let Ok(Some(others)) = LOCALS.try_with(|cell| cell.replace(Some(locals))) {
+        leave(others);
+    }
+    seen
+}
+
 /// A decision within a decision had a part of its own.
 #[cold]
 #[inline(never)]

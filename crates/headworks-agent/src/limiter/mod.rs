@@ -1,9 +1,9 @@
 //! The hot path: from the attributes of a request to a verdict.
 //!
 //! A decision reads the snapshot of the rules that its thread has, finds the record of each bucket it meets, and counts there:
-//! in a cell of its own where the bucket is hot, else in the record. It takes no lock and makes no call; only the first
-//! request of a bucket allocates, and only one that finds an allowance spent reads the clock. Exact limits have locks and read
-//! the clock (`crate::exact`).
+//! in a cell of its own where the bucket is hot, else in the record. It takes no lock and allocates nothing, but for what is met
+//! first: by a thread, in a form of request, in a bucket; or values that are too long for a record. Only a request that finds an
+//! allowance spent reads the clock. Exact limits have locks and read the clock (`crate::exact`).
 
 mod allowance;
 mod bell;
@@ -58,7 +58,7 @@ use forms::Known;
 use ledger::Ledger;
 use local::Local;
 use pipeline::{Met, Paid, Pipeline, refund};
-use rules::Rules;
+use rules::{Remembered, Rules};
 use stage::{Place, Stage};
 use verdict::{ByRatio, Which};
 
@@ -76,8 +76,8 @@ struct Inner {
     rules: ArcSwap<Rules>,
     /// That of the rules; known before they are in force, so that no thread goes on by older ones.
     generation: AtomicU64,
-    /// Those that were in force before, the latest last.
-    before: Mutex<VecDeque<Arc<Rules>>>,
+    /// The limits of those that were in force before, the latest last.
+    before: Mutex<VecDeque<Remembered>>,
     /// Every limit counts what it would drop, and drops nothing.
     shadow_all: AtomicBool,
     ledger: Arc<Ledger>,
@@ -152,14 +152,15 @@ impl Limiter {
             let is_it = rules.generation == limit.generation;
             is_it.then(|| rules.limit(limit.which).cloned()).flatten()
         };
-        if let Some(limit) = local::with(&self.inner, |local| of(&local.rules)) {
+        if let Some(limit) = local::peek(&self.inner, |local| of(&local.rules)) {
             return Some(limit);
         }
-        if let Some(limit) = of(&self.inner.rules.load()) {
-            return Some(limit);
-        }
+        // Held before the rules are read, so that none are in neither place.
         let before = self.inner.before.lock().unwrap_or_else(PoisonError::into_inner);
-        before.iter().find_map(|rules| of(rules))
+        of(&self.inner.rules.load()).or_else(|| {
+            let rules = before.iter().find(|rules| rules.generation == limit.generation)?;
+            rules.limit(limit.which).cloned()
+        })
     }
 
     /// Waits until an allowance is spent: demand has jumped, and the parents should hear of it.
@@ -174,24 +175,31 @@ impl Limiter {
 
     /// Puts other limits in force. Buckets of limits that still tell them apart alike go on counting.
     pub(crate) fn install(&self, limits: &Arc<LimitSet>) {
-        let rules = self.inner.rules.load().succeeded_by(limits, &self.inner.ledger, self.inner.bell.now());
-        rules.open_whole(&self.inner.ledger);
-        self.inner.generation.store(rules.generation, Release);
-        let old = self.inner.rules.swap(Arc::new(rules));
-        let mut before = self.inner.before.lock().unwrap_or_else(PoisonError::into_inner);
-        before.push_back(old);
-        if before.len() > REMEMBERED {
-            before.pop_front();
+        let (inner, old) = (&*self.inner, self.inner.rules.load_full());
+        let rules = Arc::new(old.succeeded_by(limits, &inner.ledger));
+        rules.open_whole(&inner.ledger);
+        {
+            let mut before = inner.before.lock().unwrap_or_else(PoisonError::into_inner);
+            before.push_back(old.remembered());
+            if before.len() > REMEMBERED {
+                before.pop_front();
+            }
+            inner.generation.store(rules.generation, Release);
+            inner.rules.store(rules.clone());
         }
+        rules.forget_gone(&old, &inner.ledger, inner.bell.now());
     }
 
-    /// Time has passed: sets the clock of exact limits, forgets their idle buckets, a part of them each time, and lets records
-    /// be used again.
+    /// Sets the clock of exact limits, and forgets their idle buckets, a part of them each time.
     pub(crate) fn sweep(&self) {
         self.inner.wall.follow(self.inner.bell.clock());
         let now = self.inner.wall.now();
         self.inner.rules.load().exact().iter().for_each(|exact| exact.sweep(now));
-        self.inner.ledger.tend(self.inner.bell.now());
+    }
+
+    /// Records that nobody reads any more may be used again.
+    pub(crate) fn tend(&self, now: Moment) {
+        self.inner.ledger.tend(now);
     }
 
     /// From the next request on every limit is in shadow, or in its own mode again.
@@ -216,15 +224,15 @@ impl Limiter {
     }
 
     /// What was counted in a record after its bucket was forgotten.
-    pub(crate) fn count_late(&self, handle: &Handle, counts: Counts) {
-        if let Some(buckets) = self.inner.rules.load().buckets_of(handle.owner()) {
+    pub(crate) fn count_late(&self, owner: u32, counts: Counts) {
+        if let Some(buckets) = self.inner.rules.load().buckets_of(owner) {
             buckets.count_late(counts);
         }
     }
 
     /// The records that came to be since the last call.
     pub(crate) fn take_opened(&self) -> Vec<Handle> {
-        self.inner.ledger.take_opened()
+        self.inner.ledger.take_opened(self.inner.bell.now())
     }
 
     /// Reads what records have counted.

@@ -10,17 +10,19 @@ use headworks_core::matching::Encounter;
 use headworks_core::units::Headroom;
 use smallvec::SmallVec;
 
+use super::Inner;
 use super::cells::Cell;
 use super::local::{self, Local};
-use super::pipeline::{Met, Paid, refund};
+use super::pipeline::Met;
 use super::rules::Rules;
 use super::slab::Held;
 use super::stage::Place;
 use super::verdict::{ByRatio, Named, Verdict, Which};
-use super::{Inner, Request, exact};
 
 /// The generation of no limits.
 const NEVER: u64 = u64::MAX;
+/// Requests after which a value without a bucket looks for one.
+const TRIES_AFTER: u32 = 1000;
 
 /// A request whose attributes are known beforehand, such as `service=checkout` in that service: to decide it takes a few
 /// nanoseconds. Keep it, and ask it each time. It counts where nobody else does, so each thread needs one of its own, which a
@@ -32,6 +34,9 @@ pub struct Prepared {
     /// By which limits it was worked out.
     generation: u64,
     meets: Vec<Meets>,
+    /// Requests until it is worked out anew, though nothing has changed: some value finds no place among the buckets of its limit,
+    /// and may find one any time. `None` if all have their buckets.
+    tries_again: Option<u32>,
     /// Some exact limit may concern it.
     meets_exact: bool,
     random: Rng,
@@ -43,8 +48,18 @@ struct Meets {
     number: u32,
     held: Held,
     cell: Arc<Cell>,
+    /// That of the record when it was looked up.
+    life: u32,
     /// It lacks a value, and the limit drops such requests.
     lacks: bool,
+}
+
+impl Meets {
+    /// Whether its record is another bucket's or nobody's by now, or its requests are counted elsewhere.
+    #[inline(always)]
+    fn is_gone(&self) -> bool {
+        self.held.record().life_here() != self.life
+    }
 }
 
 impl Prepared {
@@ -56,28 +71,29 @@ impl Prepared {
 
     fn of(limiter: Arc<Inner>, attributes: Arc<[(String, String)]>) -> Self {
         let (generation, meets, random) = (NEVER, Vec::new(), Rng::new());
-        Self { limiter, attributes, generation, meets, meets_exact: false, random }
+        Self { limiter, attributes, generation, meets, tries_again: None, meets_exact: false, random }
     }
 
     /// Decides such a request, as [`Limiter::check`](crate::Limiter::check) does.
     #[inline]
     pub fn check(&mut self, asked: Option<u32>) -> Verdict {
-        if self.generation != self.limiter.generation.load(Acquire) {
+        let is_old = self.generation != self.limiter.generation.load(Acquire);
+        if is_old || self.meets.iter().any(Meets::is_gone) {
             self.resolve();
         }
-        if self.meets_exact || asked == Some(0) {
-            return self.check_exact(asked);
+        if self.meets_exact || asked == Some(0) || self.tries_again.is_some() {
+            return self.check_plainly(asked);
         }
-        let (by_ratio, _) = self.run(asked);
-        Verdict::by_ratio(self.generation, by_ratio)
+        Verdict::by_ratio(self.generation, self.run(asked))
     }
 
-    /// Sends the request through the pipeline; a bit for each of the first 64 limits tells which budgets it passed.
+    /// Sends the request through the pipeline.
     #[inline(always)]
-    fn run(&mut self, asked: Option<u32>) -> (ByRatio, u64) {
+    fn run(&mut self, asked: Option<u32>) -> ByRatio {
         let Self { limiter, meets, random, .. } = self;
         let (inner, shadow_all) = (&**limiter, limiter.shadow_all.load(Relaxed));
         let mut named: Option<Named> = None;
+        // A bit for each of the first 64 limits: whether it is a budget that the request passed.
         let mut paid = 0;
         for (place, meets) in meets.iter().enumerate() {
             let (met, record) = (meets.met, meets.held.record());
@@ -98,40 +114,37 @@ impl Prepared {
                 if paid != 0 {
                     self.refund(paid, asked);
                 }
-                return (ByRatio { allowed: false, named }, 0);
+                return ByRatio { allowed: false, named };
             }
             if met.is_budget && !over {
                 paid |= 1_u64.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0);
             }
         }
-        (ByRatio { allowed: true, named }, paid)
+        ByRatio { allowed: true, named }
     }
 
     #[cold]
     #[inline(never)]
     fn refund(&self, paid: u64, asked: Option<u32>) {
-        refund(&self.limiter.ledger, &self.paid(paid, asked));
-    }
-
-    fn paid(&self, paid: u64, asked: Option<u32>) -> Paid {
         let passed = self.meets.iter().enumerate().filter(|(place, _)| *place < 64 && paid >> place & 1 == 1);
-        passed.map(|(_, meets)| (meets.number, u64::from(asked.unwrap_or(meets.met.cost)))).collect()
+        passed.for_each(|(_, meets)| {
+            meets.held.record().refuse_later(u64::from(asked.unwrap_or(meets.met.cost)));
+        });
     }
 
+    /// Decides it as any other request: where exact limits have a say, or some value has no bucket of its own.
     #[cold]
     #[inline(never)]
-    fn check_exact(&mut self, asked: Option<u32>) -> Verdict {
-        let limiter = self.limiter.clone();
-        let attributes = self.attributes.clone();
-        let pairs = pairs(&attributes);
-        let shadow_all = limiter.shadow_all.load(Relaxed);
-        let request = Request { attributes: Attributes::new(&pairs), asked, shadow_all };
-        let rules = limiter.rules.load();
-        if request.only_looks() {
-            return exact::check(&rules, request, || limiter.wall.now());
+    fn check_plainly(&mut self, asked: Option<u32>) -> Verdict {
+        if let Some(left) = &mut self.tries_again {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.resolve();
+            }
         }
-        let (by_ratio, paid) = self.run(asked);
-        limiter.go_on(&rules, request, by_ratio, &self.paid(paid, asked))
+        let limiter = self.limiter.clone();
+        let pairs = pairs(&self.attributes);
+        local::with(&limiter, |local| limiter.check(local, Attributes::new(&pairs), asked))
     }
 
     /// Works out what it meets under the limits in force.
@@ -139,40 +152,44 @@ impl Prepared {
     #[inline(never)]
     fn resolve(&mut self) {
         let limiter = self.limiter.clone();
-        let (generation, meets, exact) = local::with(&limiter, |local| self.resolved(local));
         self.give_back();
-        (self.generation, self.meets, self.meets_exact) = (generation, meets, exact);
+        local::with(&limiter, |local| self.resolve_by(local));
     }
 
-    fn resolved(&self, local: &mut Local) -> (u64, Vec<Meets>, bool) {
+    fn resolve_by(&mut self, local: &mut Local) {
         let Local { rules, hands, .. } = local;
         let rules: &Rules = local::current(rules, &self.limiter);
         let (pairs, ledger) = (pairs(&self.attributes), &self.limiter.ledger);
         let attributes = Attributes::new(&pairs);
-        let (mut all, mut lasts) = (Vec::new(), true);
+        (self.generation, self.tries_again) = (rules.generation, None);
+        self.meets_exact = rules.exact_for(attributes).next().is_some();
+        let mut found = Vec::new();
         for (place, stage) in rules.stages_for(attributes) {
-            let found = match stage.limit.encounter(attributes) {
-                Encounter::Unconcerned => None,
+            match stage.limit.encounter(attributes) {
+                Encounter::Unconcerned => {}
                 Encounter::Counted(values) => {
                     let bucket = stage.bucket(values.as_slice().iter().copied(), ledger, hands);
-                    bucket.map(|Place { found: (number, record), rule, limit }| {
-                        // What finds no place may find one any time: that is looked up again for each request.
-                        lasts &= !record.is_rest();
-                        (Met::new(Which::new(place, rule), limit, stage.is_budget), number, false)
-                    })
+                    let Some(Place { found: (number, record), rule, limit }) = bucket else { continue };
+                    if record.is_rest() {
+                        self.tries_again = Some(TRIES_AFTER);
+                    }
+                    found.push((Met::new(Which::new(place, rule), limit, stage.is_budget), number, false));
                 }
                 Encounter::DroppedForMissing => {
                     let met = Met::new(Which::new(place, 0), &stage.limit, false);
-                    stage.buckets.rest(ledger).map(|(number, _)| (met, number, true))
+                    found.extend(stage.buckets.rest(ledger).map(|(number, _)| (met, number, true)));
                 }
-            };
-            all.extend(found.and_then(|(met, number, lacks)| {
-                let (held, cell) = ledger.lend(number)?;
-                Some(Meets { met, number, held, cell, lacks })
-            }));
+            }
         }
-        let exact = rules.exact_for(attributes).next().is_some();
-        (if lasts { rules.generation } else { NEVER }, all, exact)
+        if self.meets_exact || self.tries_again.is_some() {
+            return;
+        }
+        let lent = found.into_iter().filter_map(|(met, number, lacks)| {
+            let (held, cell) = ledger.lend(number)?;
+            let life = held.record().life();
+            Some(Meets { met, number, held, cell, life, lacks })
+        });
+        self.meets = lent.collect();
     }
 
     fn give_back(&mut self) {

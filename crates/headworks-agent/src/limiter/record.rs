@@ -28,6 +28,10 @@ const PINNED: u32 = 4;
 /// It is the bucket that all values share which are not tracked.
 const REST: u32 = 8;
 
+/// Bits that are flags; the others are the life of the record.
+const FLAG_BITS: u32 = 8;
+const ONE_LIFE: u32 = 1 << FLAG_BITS;
+
 /// Bits of a word of the ruling that are the place; the others are the generation.
 const RULE_BITS: u32 = 24;
 
@@ -44,6 +48,7 @@ pub(super) struct Record {
     hot: AtomicU32,
     /// The same until what the cells hold was brought here.
     cell: AtomicU32,
+    /// What is said of it in single bits, and above them how often it was another bucket's before.
     flags: AtomicU32,
     _room: u32,
     /// By which override it goes, and since when: place and generation.
@@ -98,7 +103,8 @@ impl Record {
         self.set_headroom(headroom);
         self.draw.store(Draw::new(fastrand::u32(..)).to_word(), Relaxed);
         self.ruling.store(0, Relaxed);
-        self.flags.store(if matches!(name, Name::Rest) { REST } else { 0 }, Relaxed);
+        let life = self.flags.load(Relaxed) & !(ONE_LIFE - 1);
+        self.flags.store(life | if matches!(name, Name::Rest) { REST } else { 0 }, Relaxed);
         let (key, long) = match name {
             Name::Short(key) => (*key, None),
             Name::Long(values) => (Key::NONE, Some(values.iter().map(|value| (*value).to_owned()).collect())),
@@ -109,9 +115,23 @@ impl Record {
         self.owner.store(owner, Release);
     }
 
-    /// It is nobody's bucket any more: whoever looks for it finds nothing.
+    /// It is nobody's bucket any more: whoever looks for it finds nothing, and whoever holds on to it knows by its life.
     pub(super) fn end(&self) {
         self.owner.store(0, Release);
+        self.flags.fetch_add(ONE_LIFE, Relaxed);
+    }
+
+    /// Which of its lives this is: another than when somebody held on to it, if it is another bucket's or nobody's by now.
+    pub(super) fn life(&self) -> u32 {
+        self.flags.load(Relaxed) >> FLAG_BITS
+    }
+
+    /// Its life, if requests count in it and are not sent away.
+    #[inline(always)]
+    pub(super) fn life_here(&self) -> u32 {
+        let flags = self.flags.load(Relaxed);
+        // One that is sent away has a life that none has: the top bits of a word that was shifted.
+        flags >> FLAG_BITS | (flags & AWAY) << 31
     }
 
     /// Whose bucket it is; 0 if nobody's.
@@ -167,7 +187,8 @@ impl Record {
     /// clock is read only when the allowance is spent, and the bell rung when that holds the request back.
     #[inline(always)]
     pub(super) fn decide(&self, cost: u64, enforced: bool, hands: &mut Hands, bell: &Bell) -> bool {
-        match hands.stripe.of_hot(self.hot.load(Relaxed)) {
+        // What was in a cell before it was this bucket's is gone for whoever sees that it is.
+        match hands.stripe.of_hot(self.hot.load(Acquire)) {
             Some(cell) => self.decide_in(cell, cost, enforced, &mut hands.random, &hands.threads, bell),
             None => self.decide_together(cost, enforced, hands, bell),
         }

@@ -33,6 +33,21 @@ pub(super) struct Rules {
     by_owner: HashMap<u32, usize>,
 }
 
+/// The limits of rules that are no longer in force, by their places, each with what its overrides made of it.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    pub(super) generation: u64,
+    limits: Vec<Vec<Arc<Limit>>>,
+}
+
+impl Remembered {
+    pub(super) fn limit(&self, which: Which) -> Option<&Arc<Limit>> {
+        let (place, rule) = which.parts();
+        let ruled = self.limits.get(place)?;
+        ruled.get(rule).or(ruled.first())
+    }
+}
+
 static GENERATIONS: AtomicU64 = AtomicU64::new(1);
 
 impl Rules {
@@ -80,22 +95,25 @@ impl Rules {
         }
     }
 
+    /// What verdicts may still ask of these rules when they are no longer in force: nothing of their buckets.
+    pub(super) fn remembered(&self) -> Remembered {
+        let stages = self.stages.iter().map(Stage::all_ruled);
+        let exact = self.exact.iter().map(|exact| vec![exact.limit().clone()]);
+        Remembered { generation: self.generation, limits: stages.chain(exact).collect() }
+    }
+
     /// The snapshot for other limits. Those that tell buckets apart as before keep them, counts and all.
-    pub(super) fn succeeded_by(&self, limits: &LimitSet, ledger: &Ledger, now: Moment) -> Self {
+    pub(super) fn succeeded_by(&self, limits: &LimitSet, ledger: &Ledger) -> Self {
         let counted = || limits.limits().iter().filter(|limit| limit.mode != Mode::Off);
         let (exact, by_ratio) = (
             counted().filter(|limit| limit.exact().is_some()),
             counted().filter(|limit| limit.exact().is_none()),
         );
         let generation = GENERATIONS.fetch_add(1, Relaxed);
-        let stage = |limit| Stage::new(limit, limits, self.stage_of(limit), generation, (ledger, now));
+        let stage = |limit| Stage::new(limit, limits, self.stage_of(limit), generation, ledger);
         let stages: Vec<Stage> = by_ratio.map(stage).collect();
         let exact: Vec<ExactLimit> =
             exact.map(|limit| ExactLimit::new(limit, self.exact_of(limit))).collect();
-        let kept: HashSet<u32> = stages.iter().map(|stage| stage.buckets.owner).collect();
-        for gone in self.stages.iter().filter(|stage| !kept.contains(&stage.buckets.owner)) {
-            ledger.retire(gone.buckets.owner, now);
-        }
         let names = stages.iter().map(|stage| &stage.limit).chain(exact.iter().map(ExactLimit::limit));
         let by_name = names.enumerate().map(|(place, limit)| (limit.name.clone(), place)).collect();
         let by_owner = stages.iter().enumerate().map(|(place, stage)| (stage.buckets.owner, place)).collect();
@@ -107,6 +125,25 @@ impl Rules {
             stages,
             exact_index: Index::new(exact.iter().map(|exact| &**exact.limit())),
             exact,
+        }
+    }
+
+    /// What was counted under the rules before and is not any more is forgotten: the buckets of limits that are gone, and those
+    /// that an override turns off. To be called once these are in force, so that hardly anybody makes such buckets anew.
+    pub(super) fn forget_gone(&self, before: &Rules, ledger: &Ledger, now: Moment) {
+        let gone = before.stages.iter().map(|stage| stage.buckets.owner);
+        let gone: HashSet<u32> = gone.filter(|owner| !self.by_owner.contains_key(owner)).collect();
+        ledger.retire(&gone, now);
+        if !self.stages.iter().any(Stage::turns_some_off) {
+            return;
+        }
+        let mut off = Vec::new();
+        ledger.for_each(|number, record| {
+            let stage = self.by_owner.get(&record.owner()).map(|place| &self.stages[*place]);
+            off.extend(stage.filter(|stage| stage.turns_off(record)).map(|stage| (stage, number)));
+        });
+        for (stage, number) in off {
+            stage.buckets.forget(ledger, number, now);
         }
     }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use headworks_core::bucket::Counts;
 use headworks_core::limits::{Limit, LimitSet, Mode, Overridden};
-use headworks_core::units::{DropRatio, Moment};
+use headworks_core::units::DropRatio;
 
 use super::buckets::{Buckets, Found};
 use super::ledger::Ledger;
 use super::local::Hands;
+use super::record::Record;
 use super::stats::LimitStats;
 use crate::exact::Values;
 
@@ -33,13 +34,16 @@ struct Ruled {
     limits: Vec<Arc<Limit>>,
     /// By where each lies.
     places: HashMap<usize, u32>,
+    /// Some override turns its buckets off.
+    turns_off: bool,
 }
 
 impl Ruled {
     fn of(own: &Arc<Limit>, overridden: Arc<Overridden>) -> Self {
         let limits: Vec<_> = std::iter::once(own).chain(overridden.others()).cloned().collect();
         let places = (0..).zip(&limits).map(|(place, limit)| (Arc::as_ptr(limit).addr(), place)).collect();
-        Self { overridden, limits, places }
+        let turns_off = limits[1..].iter().any(|limit| limit.mode == Mode::Off);
+        Self { overridden, limits, places, turns_off }
     }
 
     /// The place of what holds for these values, and whether an override names exactly this bucket.
@@ -65,7 +69,7 @@ impl Stage {
         set: &LimitSet,
         before: Option<&Stage>,
         generation: u64,
-        (ledger, now): (&Ledger, Moment),
+        ledger: &Ledger,
     ) -> Self {
         if let Some(same) = before.filter(|before| before.limit == *limit) {
             return same.clone();
@@ -75,20 +79,31 @@ impl Stage {
         let buckets = buckets.unwrap_or_else(|| Arc::new(Buckets::new(limit, ledger)));
         let others = overridden.iter().flat_map(|overridden| overridden.others());
         let is_budget = others.chain([limit]).any(|limit| limit.budget().is_some());
-        let turns_off =
-            |overridden: &&Arc<Overridden>| overridden.others().any(|other| other.mode == Mode::Off);
-        if let Some(overridden) = overridden.filter(turns_off) {
-            let is_off = |values: &[String]| overridden.of_values(values).0.mode == Mode::Off;
-            buckets.close(ledger, limit.per.len(), now, is_off);
-        }
         let overridden = overridden.map(|overridden| Arc::new(Ruled::of(limit, overridden.clone())));
         Self { limit: limit.clone(), is_budget, buckets, overridden, generation }
+    }
+
+    /// Whether overrides turn some of its buckets off.
+    pub(super) fn turns_some_off(&self) -> bool {
+        self.overridden.as_ref().is_some_and(|ruled| ruled.turns_off)
+    }
+
+    /// Whether an override turns the bucket of these values off. Values that are not tracked are no override's.
+    pub(super) fn turns_off(&self, record: &Record) -> bool {
+        let Some(ruled) = self.overridden.as_ref().filter(|ruled| ruled.turns_off) else { return false };
+        let values = record.values(self.limit.per.len());
+        values.is_some_and(|values| ruled.overridden.of_values(&values).0.mode == Mode::Off)
     }
 
     /// The limit, as this of its overrides makes it.
     pub(super) fn ruled(&self, rule: usize) -> &Arc<Limit> {
         let ruled = self.overridden.as_ref().and_then(|ruled| ruled.limits.get(rule));
         ruled.unwrap_or(&self.limit)
+    }
+
+    /// The limit, and what each override makes of it.
+    pub(super) fn all_ruled(&self) -> Vec<Arc<Limit>> {
+        self.overridden.as_ref().map_or_else(|| vec![self.limit.clone()], |ruled| ruled.limits.clone())
     }
 
     /// The bucket of these values, made on first sight, and the limit as it holds for it. `None` if an override turns it off

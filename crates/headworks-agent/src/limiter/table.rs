@@ -1,7 +1,6 @@
 //! The index of records: from the hash of an identity to the numbers of the records that may have it.
 
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Release};
 
 /// An entry of what is gone: whoever looks for what is behind it walks on.
 const GONE: u64 = u32::MAX as u64;
@@ -9,19 +8,19 @@ const FREE: u64 = 0;
 
 /// Eight bytes a slot: the hash, and the number of a record plus one. Read without a lock while one thread at a time writes.
 ///
-/// One that is full is succeeded by a larger one. Whoever still reads the old one finds there what was there; what is gone the
-/// record itself tells, and who finds nothing goes on to the successor.
+/// One that is full is superseded by another with room for what is still there. Whoever still reads the old one finds there what
+/// was there; what is gone the record itself tells, and who finds nothing has to look into the latest.
 #[derive(Debug)]
 pub(super) struct Table {
     slots: Box<[AtomicU64]>,
-    successor: OnceLock<Arc<Table>>,
+    superseded: AtomicBool,
 }
 
 impl Table {
     /// With room for so many entries before it is full.
     pub(super) fn with_room_for(entries: usize) -> Self {
         let slots = (2 * entries).next_power_of_two().max(64);
-        Self { slots: (0..slots).map(|_| AtomicU64::new(FREE)).collect(), successor: OnceLock::new() }
+        Self { slots: (0..slots).map(|_| AtomicU64::new(FREE)).collect(), superseded: AtomicBool::new(false) }
     }
 
     /// Entries, those that are gone included, from which it is full: with three quarters in use a look-up still reads few.
@@ -49,13 +48,14 @@ impl Table {
         }
     }
 
-    /// The latest of its successors, if it has any.
-    pub(super) fn latest(&self) -> Option<Arc<Table>> {
-        let mut latest = self.successor.get()?;
-        while let Some(next) = latest.successor.get() {
-            latest = next;
-        }
-        Some(latest.clone())
+    /// Whether there is a later one.
+    pub(super) fn is_superseded(&self) -> bool {
+        self.superseded.load(Acquire)
+    }
+
+    /// From now on there is.
+    pub(super) fn supersede(&self) {
+        self.superseded.store(true, Release);
     }
 
     /// Enters a record; the caller has room, and is the only one that writes.
@@ -85,8 +85,8 @@ impl Table {
         }
     }
 
-    /// A table with the same entries, and as much room again as they take; it comes after this one from now on.
-    pub(super) fn succeed(&self, live: usize) -> Arc<Table> {
+    /// A table with the entries that are still there, and as much room again as they take.
+    pub(super) fn renewed(&self, live: usize) -> Table {
         let next = Table::with_room_for(live.max(32) * 2);
         for slot in self.slots.iter().map(|slot| slot.load(Acquire)) {
             if let Some(number) = number_of(slot) {
@@ -94,7 +94,7 @@ impl Table {
                 next.insert((slot >> 32) as u32, number);
             }
         }
-        self.successor.get_or_init(|| Arc::new(next)).clone()
+        next
     }
 }
 
@@ -119,12 +119,12 @@ mod tests {
         ) {
             // Few hashes for many numbers, and some that differ in their upper halves alone.
             let hash_of = |number: u32| ((number % 7) << 20) | ((number * spread) % 5);
-            let (mut table, mut model, mut entered) = (Arc::new(Table::with_room_for(8)), HashMap::new(), 0);
+            let (mut table, mut model, mut entered) = (Table::with_room_for(8), HashMap::new(), 0);
             for (number, enters) in steps {
                 let hash = hash_of(number);
                 if enters && model.insert(number, hash).is_none() {
                     if entered >= table.most() {
-                        table = table.succeed(model.len());
+                        table = table.renewed(model.len());
                         entered = model.len();
                     }
                     table.insert(hash, number);

@@ -38,6 +38,7 @@ impl Records {
             let Some(record) = tracked.live else { continue };
             limiter.set_full(&record, true);
             record.set_away(true);
+            record.set_hot(false, now);
             let taken_over = if untracked.was_counted { record.counts() } else { tracked.elsewhere };
             self.away.push(Away { taken_over, record, since: now, wanted: now });
         }
@@ -61,7 +62,7 @@ impl Records {
             if away.record.was_wanted() {
                 away.wanted = now;
             }
-            if now.since(away.wanted) >= IDLE {
+            if now.since(away.wanted) >= IDLE && !away.record.is_pinned() {
                 limiter.forget(&away.record, now);
             } else if now.since(away.since) < ASKS_AFTER || !self.asks(&away, state, now) {
                 self.away.push(away);

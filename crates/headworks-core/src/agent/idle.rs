@@ -15,13 +15,13 @@ use crate::units::Moment;
 const IDLE: Duration = Duration::from_secs(60);
 
 impl Agent {
-    /// Buckets that may be forgotten, at most so many.
-    pub fn idle(&self, now: Moment, most: usize) -> Vec<BucketNumber> {
+    /// Buckets that may be forgotten.
+    pub fn idle(&self, now: Moment) -> impl Iterator<Item = BucketNumber> {
         let elapsed = now.since(self.born);
-        let idle = self.buckets.iter().filter(|(number, key, bucket)| {
+        let idle = self.buckets.iter().filter(move |(number, key, bucket)| {
             is_forgettable(key) && bucket.is_idle(elapsed) && self.link.lets_go_of(*number)
         });
-        idle.map(|(number, ..)| number).take(most).collect()
+        idle.map(|(number, ..)| number)
     }
 
     /// Whether a bucket of this number is known.

@@ -147,7 +147,7 @@ impl Host {
 
 /// What rests is forgotten, with what it had counted.
 fn forget_idle(agent: &mut Agent, buckets: &mut [Bucket], now: Moment) {
-    for number in agent.idle(now, usize::MAX) {
+    for number in agent.idle(now).collect::<Vec<_>>() {
         if agent.forget(number, now)
             && let Some(bucket) = buckets.iter_mut().find(|bucket| bucket.number == Some(number))
         {

@@ -125,3 +125,78 @@ fn values_that_are_too_long_for_a_record_have_buckets_too() {
     assert_eq!(keys, [of(&long, "y"), of("y", &long), of(&long[1..], "xy")]);
     assert_eq!(counts(&limiter)[0].offered, 4);
 }
+
+#[test]
+fn a_prepared_request_whose_value_is_not_tracked_counts_with_the_others_and_has_its_bucket_again() {
+    let limiter = limiter("limits: [{name: each, per: [caller], rate: 5/second, max_buckets: 3}]");
+    let mut prepared = limiter.prepare(&WEB);
+    assert!(prepared.check(None).allowed);
+    let own = limiter.take_opened().remove(0);
+    own.set_away(true);
+    limiter.set_full(&own, true);
+    let rest = limiter.take_opened();
+    squeeze(&rest, 0.0);
+    let verdict = prepared.check(None);
+    assert_eq!((verdict.allowed, &*decisive(&limiter, verdict).name), (false, "each"));
+    assert_eq!((own.counts().offered, rest[0].counts().offered), (1, 1));
+    own.set_away(false);
+    let passes = (0..2000).filter(|_| prepared.check(None).allowed).count();
+    assert_eq!(
+        passes, 2000,
+        "any other request is looked up each time, and so is this one until it has a bucket"
+    );
+    assert!(own.is_pinned());
+}
+
+#[test]
+fn threads_that_meet_a_bucket_first_at_once_make_one() {
+    for _ in 0..50 {
+        let limiter = limiter("limits: [{name: each, per: [caller], rate: 5/second, missing: drop}]");
+        let start = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    allowed_of(&limiter, 10, &[]) + allowed_of(&limiter, 10, &WEB)
+                });
+            }
+        });
+        let records = limiter.take_opened();
+        assert_eq!(records.len(), 2);
+        assert_eq!(records.iter().map(|record| record.counts().offered).collect::<Vec<_>>(), [40, 40]);
+    }
+}
+
+#[test]
+fn requests_of_ever_other_forms_are_decided_as_those_of_one() {
+    let limiter = limiter("limits: [{name: each, per: [caller], rate: 5/second}]");
+    for n in 0..500 {
+        let key = format!("key-{n}");
+        allowed_of(&limiter, 2, &[(&*key, "x"), ("caller", "web")]);
+        allowed_of(&limiter, 1, &[(&*key, "x")]);
+    }
+    assert_eq!(counts(&limiter)[0].offered, 1000);
+    assert_eq!(limiter.take_opened().len(), 1);
+}
+
+#[test]
+fn buckets_that_come_and_go_leave_room_for_others() {
+    let limiter = limiter("limits: [{name: each, per: [caller], rate: 5/second, max_buckets: 1000}]");
+    let mut now = limiter.inner.bell.now();
+    for round in 0..200 {
+        for n in 0..100 {
+            allowed_of(&limiter, 1, &[("caller", &format!("caller-{round}-{n}"))]);
+        }
+        for handle in limiter.take_opened() {
+            limiter.forget(&handle, now);
+            assert!(handle.is_retired());
+        }
+        now = now + Duration::from_secs(6);
+        limiter.tend(now);
+    }
+    assert_eq!(counts(&limiter)[0].offered, 20_000);
+    let mut most = 0;
+    allowed_of(&limiter, 1, &WEB);
+    limiter.inner.ledger.for_each(|number, _| most = most.max(number));
+    assert!(most < 400, "records are used again, and number {most} is in use");
+}
