@@ -43,13 +43,26 @@ pub(super) struct Pipeline<'a> {
     /// The fleet's switch has turned all limits to shadow.
     pub(super) shadow_all: bool,
     pub(super) paid: Paid,
-    pub(super) tightest: Option<Named>,
+    /// Some limit is to be named: this one, for its headroom. Not an `Option`: as one it would be copied as a whole, and wait for
+    /// its parts to be written.
+    named: bool,
+    which: Which,
+    headroom: Headroom,
 }
 
 impl<'a> Pipeline<'a> {
     #[inline(always)]
     pub(super) fn new(bell: &'a Bell, hands: &'a mut Hands, asked: Option<u32>, shadow_all: bool) -> Self {
-        Self { bell, hands, asked, shadow_all, paid: Paid::new(), tightest: None }
+        Self {
+            bell,
+            hands,
+            asked,
+            shadow_all,
+            paid: Paid::new(),
+            named: false,
+            which: Which::default(),
+            headroom: Headroom::OPEN,
+        }
     }
 
     /// The request meets a limit, in the bucket of this record; whether it goes on.
@@ -75,8 +88,8 @@ impl<'a> Pipeline<'a> {
 
     #[inline(always)]
     fn weigh(&mut self, met: Met, over: bool, headroom: Headroom) -> bool {
-        if over || self.tightest.is_none_or(|least| headroom < least.headroom) {
-            self.tightest = Some(Named { which: met.which, headroom });
+        if over || !self.named || headroom < self.headroom {
+            (self.named, self.which, self.headroom) = (true, met.which, headroom);
         }
         !over
     }
@@ -88,7 +101,8 @@ impl<'a> Pipeline<'a> {
         if !allowed && !self.paid.is_empty() {
             refund(ledger, &self.paid);
         }
-        ByRatio { allowed, named: self.tightest }
+        let named = self.named.then_some(Named { which: self.which, headroom: self.headroom });
+        ByRatio { allowed, named }
     }
 }
 
