@@ -109,7 +109,10 @@ fn a_receiver_that_is_away_costs_no_answer_and_the_end_is_not_late() {
     agent.process.signal("TERM");
     assert!(agent.process.wait(Duration::from_secs(10)).success());
     let wide = ["agent", "--standalone", "--check", "--limits", &limits.path().display().to_string()];
-    let refused =
-        Process::run([&wide[..], &["--traces", "http://elsewhere:4317"]].concat(), Duration::from_secs(5));
-    assert!(refused.status.code() == Some(64) && refused.stderr.contains("--traces"), "{}", refused.stderr);
+    for url in ["http://elsewhere:4317", "https://elsewhere:4317"] {
+        let refused = Process::run([&wide[..], &["--traces", url]].concat(), Duration::from_secs(5));
+        let told =
+            ["--traces", "plain text", "run a collector"].iter().all(|text| refused.stderr.contains(text));
+        assert!(refused.status.code() == Some(64) && told, "{}", refused.stderr);
+    }
 }
