@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
-use crate::harness::{Answer, LimitsFile, Node, Process, eventually, send};
+use crate::harness::{Answer, LimitsFile, Node, Process, Redis, eventually, send};
 
 /// Takes in whatever is sent.
 #[derive(Clone, Default)]
@@ -64,8 +64,13 @@ fn ask(agent: &Node, trace: u8, recorded: bool) -> Answer {
 }
 
 fn agent(traces: &str, limits: &LimitsFile) -> Node {
+    agent_with(traces, limits, &[])
+}
+
+fn agent_with(traces: &str, limits: &LimitsFile, more: &[&str]) -> Node {
     let limits = limits.path().display().to_string();
-    let args = ["--standalone", "--limits", &limits, "--traces", traces].map(str::to_owned);
+    let args = ["--standalone", "--limits", &limits, "--traces", traces];
+    let args: Vec<String> = args.iter().chain(more).map(|&arg| arg.to_owned()).collect();
     Node::start("agent", "agent", &args)
 }
 
@@ -97,6 +102,19 @@ fn requests_of_recorded_traces_have_a_span_and_others_have_none() {
     assert_eq!(told, [decided(1, true), decided(3, false)]);
     assert!(spans.iter().all(|span| span.parent_span_id == 0x00f0_67aa_0ba9_02b7_u64.to_be_bytes()));
     assert!(spans.iter().all(|span| span.end_time_unix_nano >= span.start_time_unix_nano));
+}
+
+#[test]
+fn a_question_that_makes_no_sense_has_no_span_with_a_store_either() {
+    let (runtime, receiver, redis) = (Runtime::new().unwrap(), Receiver::default(), Redis::start());
+    let limits = one_a_minute();
+    let agent = agent_with(&receiver.start(&runtime), &limits, &["--store", &redis.url()]);
+    let parent = format!("traceparent: 00-{:032x}-00f067aa0ba902b7-01", 9);
+    assert_eq!(send(agent.address("http"), "GET /allow", &[&parent], "").unwrap().status, 400);
+    assert_eq!(ask(&agent, 1, true).status, 200);
+    eventually("the span comes", Duration::from_secs(15), || receiver.spans().is_empty().then(String::new));
+    let traces: Vec<u8> = receiver.spans().iter().map(|span| span.trace_id[15]).collect();
+    assert_eq!(traces, [1]);
 }
 
 #[test]
