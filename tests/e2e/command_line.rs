@@ -65,7 +65,7 @@ fn wrong_usage_is_named_and_exits_with_64() {
 #[test]
 fn a_failure_is_told_whatever_is_logged() {
     for (log, text) in [("x==", "--log"), ("off", "no-such-file")] {
-        let args = ["limits", "check", "/no-such-file", "--log", log];
+        let args = ["controller", "--check", "--limits", "/no-such-file", "--log", log];
         fails(&args, 64, &[text]);
         let json = [&args[..], &["--log-format", "json"]].concat();
         let ended = Process::run(json, AT_ONCE);
