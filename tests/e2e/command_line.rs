@@ -63,6 +63,19 @@ fn wrong_usage_is_named_and_exits_with_64() {
 }
 
 #[test]
+fn a_failure_is_told_whatever_is_logged() {
+    for (log, text) in [("x==", "--log"), ("off", "no-such-file")] {
+        let args = ["controller", "--check", "--limits", "/no-such-file", "--log", log];
+        fails(&args, 64, &[text]);
+        let json = [&args[..], &["--log-format", "json"]].concat();
+        let ended = Process::run(json, AT_ONCE);
+        let line: serde_json::Value = serde_json::from_str(ended.stderr.trim()).unwrap();
+        assert!(line["level"] == "error" && line["message"].as_str().unwrap().contains(text), "{line}");
+        assert_eq!(ended.status.code(), Some(64));
+    }
+}
+
+#[test]
 fn a_switch_that_its_variable_turns_off_was_not_given() {
     for (variables, said) in [
         (

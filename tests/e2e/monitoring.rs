@@ -44,7 +44,11 @@ fn dashboards() -> Vec<(String, Value)> {
 
 /// A query as Grafana sends it, for this limit and all zones.
 fn filled_in(query: &str, limit: &str) -> String {
-    query.replace("$limit", limit).replace("$zone", ".*").replace("$__rate_interval", "20s")
+    query
+        .replace("$job", "headworks")
+        .replace("$limit", limit)
+        .replace("$zone", ".*")
+        .replace("$__rate_interval", "20s")
 }
 
 /// The metrics that a text names, but for those that Prometheus makes itself.
@@ -140,7 +144,8 @@ fn of_a_controller_that_dies_alerts_tell_in_order_until_it_is_back() {
     };
     let open = at("FailedOpen");
     assert!(at("Down") < open && at("ControllerUnreachable") < open, "{told:?}");
-    assert!(at("PlanStale") < at("Alone") && at("Alone") < open, "{told:?}");
+    // They may begin with one look of Prometheus.
+    assert!(at("PlanStale") <= at("Alone") && at("Alone") < open, "{told:?}");
     assert_eq!(told.len(), 5, "{told:?}");
     loads.interrupt();
     Tally::sum(&loads.finish()).has_no_errors();

@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
-use crate::harness::{Answer, LimitsFile, Node, Process, eventually, send};
+use crate::harness::{Answer, LimitsFile, Node, Process, Redis, eventually, send};
 
 /// Takes in whatever is sent.
 #[derive(Clone, Default)]
@@ -64,8 +64,13 @@ fn ask(agent: &Node, trace: u8, recorded: bool) -> Answer {
 }
 
 fn agent(traces: &str, limits: &LimitsFile) -> Node {
+    agent_with(traces, limits, &[])
+}
+
+fn agent_with(traces: &str, limits: &LimitsFile, more: &[&str]) -> Node {
     let limits = limits.path().display().to_string();
-    let args = ["--standalone", "--limits", &limits, "--traces", traces].map(str::to_owned);
+    let args = ["--standalone", "--limits", &limits, "--traces", traces];
+    let args: Vec<String> = args.iter().chain(more).map(|&arg| arg.to_owned()).collect();
     Node::start("agent", "agent", &args)
 }
 
@@ -100,6 +105,19 @@ fn requests_of_recorded_traces_have_a_span_and_others_have_none() {
 }
 
 #[test]
+fn a_question_that_makes_no_sense_has_no_span_with_a_store_either() {
+    let (runtime, receiver, redis) = (Runtime::new().unwrap(), Receiver::default(), Redis::start());
+    let limits = one_a_minute();
+    let agent = agent_with(&receiver.start(&runtime), &limits, &["--store", &redis.url()]);
+    let parent = format!("traceparent: 00-{:032x}-00f067aa0ba902b7-01", 9);
+    assert_eq!(send(agent.address("http"), "GET /allow", &[&parent], "").unwrap().status, 400);
+    assert_eq!(ask(&agent, 1, true).status, 200);
+    eventually("the span comes", Duration::from_secs(15), || receiver.spans().is_empty().then(String::new));
+    let traces: Vec<u8> = receiver.spans().iter().map(|span| span.trace_id[15]).collect();
+    assert_eq!(traces, [1]);
+}
+
+#[test]
 fn a_receiver_that_is_away_costs_no_answer_and_the_end_is_not_late() {
     let limits = one_a_minute();
     let mut agent = agent("http://127.0.0.1:1", &limits);
@@ -109,7 +127,10 @@ fn a_receiver_that_is_away_costs_no_answer_and_the_end_is_not_late() {
     agent.process.signal("TERM");
     assert!(agent.process.wait(Duration::from_secs(10)).success());
     let wide = ["agent", "--standalone", "--check", "--limits", &limits.path().display().to_string()];
-    let refused =
-        Process::run([&wide[..], &["--traces", "http://elsewhere:4317"]].concat(), Duration::from_secs(5));
-    assert!(refused.status.code() == Some(64) && refused.stderr.contains("--traces"), "{}", refused.stderr);
+    for url in ["http://elsewhere:4317", "https://elsewhere:4317"] {
+        let refused = Process::run([&wide[..], &["--traces", url]].concat(), Duration::from_secs(5));
+        let told =
+            ["--traces", "plain text", "run a collector"].iter().all(|text| refused.stderr.contains(text));
+        assert!(refused.status.code() == Some(64) && told, "{}", refused.stderr);
+    }
 }

@@ -214,11 +214,12 @@ pub(crate) struct AgentArgs {
     /// Serve that over TLS, with the certificate of --tls-cert; clients need none
     #[arg(long, env = "HEADWORKS_HTTP_TLS", requires = "tls_cert", help_heading = "TLS", value_parser = switch())]
     pub(crate) http_tls: bool,
-    /// Answer the same on a Unix socket
+    /// Answer the same on a Unix socket. All users of this machine may ask there, as on loopback; let the rights of its
+    /// folder say who may not
     #[arg(long, env = "HEADWORKS_HTTP_UNIX", value_name = "PATH")]
     pub(crate) http_unix: Option<PathBuf>,
     /// Send a span of each request to /allow whose trace is recorded (`traceparent`) to this receiver of OpenTelemetry, over
-    /// gRPC; nothing waits for it [default: no spans]
+    /// gRPC in plain text; nothing waits for it. For a receiver elsewhere run a collector on this host [default: no spans]
     #[arg(long, env = "HEADWORKS_TRACES", value_name = "URL", value_parser = traces::receiver_url)]
     pub(crate) traces: Option<String>,
     /// Where to serve /metrics, /status, /healthz and /readyz

@@ -1,5 +1,6 @@
 //! Limits files: reading them, and watching them by content.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -17,6 +18,8 @@ use crate::failure::Failure;
 
 /// How often the content is compared; reading is right for renames, writes in place and swapped symlinks alike.
 const LOOK: Duration = Duration::from_secs(1);
+/// Lines that the log tells of a refusal; a tool tells them all.
+const TOLD: usize = 20;
 /// Largest file that is read: more is somebody's mistake, and would be read every second.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
@@ -56,9 +59,19 @@ fn lines(files: &[FaultyFile]) -> String {
 /// Limits were not loaded: that is counted, and each line of why is told.
 pub(crate) fn refuse(error: &str, load_errors: &AtomicU64) {
     load_errors.fetch_add(1, Relaxed);
-    for line in error.lines() {
+    for line in shortened(error) {
         tracing::error!("limits refused, the old ones stay: {line}");
     }
+}
+
+/// The first lines, and how many more there are.
+fn shortened(error: &str) -> Vec<Cow<'_, str>> {
+    let mut told: Vec<Cow<'_, str>> = error.lines().take(TOLD).map(Cow::from).collect();
+    match error.lines().count() - told.len() {
+        0 => {}
+        more => told.push(format!("{more} more; `headworks limits check` names all").into()),
+    }
+    told
 }
 
 /// Each fault on a line, behind the file and its level.
@@ -265,6 +278,16 @@ mod tests {
         std::os::unix::fs::symlink("..2026_01", folder.path().join("..data")).unwrap();
         std::os::unix::fs::symlink("..data/limits.yaml", folder.path().join("limits.yaml")).unwrap();
         assert_eq!(read(folder.path()).unwrap().parse().unwrap().limits().len(), 1);
+    }
+
+    #[test]
+    fn of_many_faults_the_first_are_told_and_how_many_more() {
+        let lines = |count: usize| (1..=count).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+        assert_eq!(shortened(&lines(20)).len(), 20);
+        let (all, told) = (lines(100), 21);
+        assert_eq!(shortened(&all).len(), told);
+        assert_eq!(shortened(&all)[19], "line 20");
+        assert_eq!(shortened(&all)[20], "80 more; `headworks limits check` names all");
     }
 
     #[test]

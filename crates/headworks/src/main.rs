@@ -37,7 +37,6 @@ use std::process::ExitCode;
 
 use cli::{BenchCommand, CertsCommand, Cli, Command, LimitsCommand};
 use failure::{Failure, USAGE};
-use logging::LogFormat;
 
 fn main() -> ExitCode {
     let cli = match Cli::read() {
@@ -58,17 +57,9 @@ fn main() -> ExitCode {
             done
         });
     done.unwrap_or_else(|failure| {
-        tell(&failure, format);
+        logging::tell_failure(&failure.to_string(), format);
         failure.code()
     })
-}
-
-/// Says why the program failed; whoever reads JSON from it gets JSON.
-fn tell(failure: &Failure, format: LogFormat) {
-    match format {
-        LogFormat::Text => eprintln!("headworks: {failure}"),
-        LogFormat::Json => failure.to_string().lines().for_each(|line| tracing::error!("{line}")),
-    }
 }
 
 /// What to log. A thousand agents in one process would bury its progress; of them only what is wrong, unless asked.

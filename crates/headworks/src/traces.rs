@@ -20,6 +20,10 @@ use crate::failure::Failure;
 /// Longest that spans of the last moment may take to be sent.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// How spans get to another machine over TLS.
+pub(crate) const COLLECTOR: &str = "run a collector of OpenTelemetry on this host, which sends them on over TLS, and give \
+                                    http://127.0.0.1:4317";
+
 /// Where spans go.
 #[derive(Clone, Debug)]
 pub(crate) struct Traces {
@@ -91,6 +95,9 @@ impl Extractor for Headers<'_> {
 /// The URL of a receiver, in plain text.
 pub(crate) fn receiver_url(text: &str) -> Result<String, String> {
     let uri: Option<Uri> = text.trim().parse().ok();
+    if uri.as_ref().is_some_and(|uri| uri.scheme_str() == Some("https")) {
+        return Err(format!("spans are sent in plain text; {COLLECTOR}"));
+    }
     let is_sound = uri.is_some_and(|uri| {
         uri.scheme_str() == Some("http") && uri.port_u16().is_some() && !text.contains('@')
     });

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::pin::Pin;
 
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use futures_util::future::Either;
 use headworks_agent::{Limiter, SharedLimiter, Verdict};
@@ -68,17 +69,12 @@ impl HttpFront {
     fn allow(&self, query: &str, headers: &HeaderMap) -> Answer {
         match Query::parse(query) {
             Ok(query) => {
-                let (pairs, decision) = (query.pairs(), self.decision(headers));
+                let (pairs, decision) = (query.pairs(), begin(self.traces.as_ref(), headers));
                 let verdict = self.limiter.check(Attributes::new(&pairs), query.cost);
                 of_verdict(&verdict, &self.limiter, decision)
             }
             Err(error) => answer::error(StatusCode::BAD_REQUEST, &error.to_string()),
         }
-    }
-
-    /// A span, for a request whose trace is recorded.
-    fn decision(&self, headers: &HeaderMap) -> Option<Decision> {
-        self.traces.as_ref()?.begin(headers)
     }
 
     fn ready(&self) -> Answer {
@@ -88,6 +84,11 @@ impl HttpFront {
             answer::text(StatusCode::SERVICE_UNAVAILABLE, "draining: send requests to another agent")
         }
     }
+}
+
+/// A span, for a request whose trace is recorded.
+fn begin(traces: Option<&Traces>, headers: &HeaderMap) -> Option<Decision> {
+    traces?.begin(headers)
 }
 
 fn asks_to_allow<B>(request: &Request<B>) -> bool {
@@ -102,10 +103,10 @@ fn of_verdict(verdict: &Verdict, limiter: &Limiter, decision: Option<Decision>) 
     answer::of_verdict(verdict, limit.as_deref())
 }
 
-async fn allow_shared(shared: &SharedLimiter, uri: &Uri, decision: Option<Decision>) -> Answer {
-    match Query::parse(uri.query().unwrap_or("")) {
+async fn allow_shared(shared: &SharedLimiter, asked: &Parts, traces: Option<&Traces>) -> Answer {
+    match Query::parse(asked.uri.query().unwrap_or("")) {
         Ok(query) => {
-            let pairs = query.pairs();
+            let (pairs, decision) = (query.pairs(), begin(traces, &asked.headers));
             let verdict = shared.check(Attributes::new(&pairs), query.cost).await;
             of_verdict(&verdict, shared.limiter(), decision)
         }
@@ -130,9 +131,10 @@ impl Service<Request<Incoming>> for HttpFront {
         }
         match &self.shared {
             Some(shared) if asks_to_allow(&request) => {
-                let (shared, uri) = (shared.clone(), request.uri().clone());
-                let decision = self.decision(request.headers());
-                Either::Right(Box::pin(async move { Ok(allow_shared(&shared, &uri, decision).await) }))
+                let (shared, traces, asked) = (shared.clone(), self.traces.clone(), request.into_parts().0);
+                Either::Right(Box::pin(
+                    async move { Ok(allow_shared(&shared, &asked, traces.as_ref()).await) },
+                ))
             }
             _ => Either::Left(ready(Ok(self.answer(request.method(), request.uri(), request.headers())))),
         }

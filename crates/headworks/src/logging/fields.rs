@@ -36,6 +36,11 @@ impl Fields {
         fields
     }
 
+    /// A message alone.
+    pub(super) fn saying(message: &str) -> Self {
+        Self { message: legible::cut(message, LONGEST_MESSAGE), others: Vec::new() }
+    }
+
     /// The same for JSON.
     pub(super) fn into_json(self) -> Map<String, Json> {
         let value = |value| match value {

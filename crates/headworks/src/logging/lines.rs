@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, format::Writer};
@@ -63,15 +63,26 @@ fn colour(level: Level) -> &'static str {
 }
 
 fn json(mut writer: Writer<'_>, level: Level, fields: Fields, left_out: u64) -> fmt::Result {
-    let mut time = String::new();
-    SystemTime.format_time(&mut Writer::new(&mut time))?;
     let mut line = fields.into_json();
-    line.insert("time".to_owned(), time.into());
-    line.insert("level".to_owned(), level.as_str().to_ascii_lowercase().into());
     if left_out > 0 {
         line.insert("left_out".to_owned(), left_out.into());
     }
-    writeln!(writer, "{}", Json::Object(line))
+    writeln!(writer, "{}", stamped(line, level))
+}
+
+/// An error without an event behind it, as a line of JSON.
+pub(super) fn json_error(message: &str) -> Json {
+    stamped(Fields::saying(message).into_json(), Level::ERROR)
+}
+
+/// With its level, and the time.
+fn stamped(mut line: Map<String, Json>, level: Level) -> Json {
+    let mut time = String::new();
+    // A clock that cannot be written leaves the time empty, and the rest is told all the same.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+    line.insert("time".to_owned(), time.into());
+    line.insert("level".to_owned(), level.as_str().to_ascii_lowercase().into());
+    Json::Object(line)
 }
 
 #[cfg(test)]

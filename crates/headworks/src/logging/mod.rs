@@ -38,6 +38,15 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// Says why the program failed; whoever reads JSON from it gets JSON. It goes past the filter, which may be what is wrong, and
+/// may let nothing pass.
+pub(crate) fn tell_failure(failure: &str, format: LogFormat) {
+    match format {
+        LogFormat::Text => eprintln!("headworks: {failure}"),
+        LogFormat::Json => failure.lines().for_each(|line| eprintln!("{}", lines::json_error(line))),
+    }
+}
+
 /// Starts logging what passes `filter` (`info`, or a filter such as `headworks=debug,warn`).
 pub(crate) fn start(filter: &str, format: LogFormat) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter)

@@ -9,7 +9,7 @@ use tracing::{Level, Metadata};
 
 use crate::patience::{Patience, Reaction};
 
-/// Lines of one kind at once: as many as tell the faults of a limits file.
+/// Lines of one kind at once: enough for the faults of a limits file that is saved a few times before it is right.
 const AT_ONCE: u32 = 101;
 /// And after that one in ten seconds.
 const PER_SECOND: f64 = 0.1;

@@ -65,7 +65,7 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
     let common = args.common;
     let security = Security::of(&common.tls, Tier::Agent)?.with_http_tls(args.http_tls);
     security.check_parents("agent --aggregators", &args.aggregators)?;
-    security.check_parents("agent --traces", args.traces.as_slice())?;
+    args.traces.iter().try_for_each(|url| security.check_traces("agent --traces", url))?;
     let own_limits = args.limits.filter(|_| args.standalone).map(OwnLimits::load).transpose()?;
     let store = args.store.open()?;
     let admin = args.access.at(args.admin)?;

@@ -8,6 +8,7 @@ use headworks_core::message::Tier;
 
 use crate::cli::TlsArgs;
 use crate::failure::Failure;
+use crate::traces::COLLECTOR;
 
 /// A node's credentials, and where they are used. Without any, nothing goes beyond this machine unless it is allowed.
 #[derive(Clone, Default)]
@@ -87,14 +88,28 @@ impl Security {
         Ok(())
     }
 
+    /// Spans tell of requests, and nobody between is meant to read them.
+    pub(super) fn check_traces(&self, flag: &str, url: &str) -> Result<(), Failure> {
+        let uri: Uri = url.parse().map_err(|_| Failure::Usage(format!("{flag} {url} is no URL")))?;
+        if is_this_machine(&uri) {
+            return Ok(());
+        }
+        let what = format!("{flag} {url} is on another machine, and spans are sent in plain text");
+        self.plaintext_unless(&what, COLLECTOR)
+    }
+
     fn plaintext(&self, what: &str) -> Result<(), Failure> {
+        let tls = "use TLS (--tls-cert, --tls-key, --tls-ca; https:// for parents; --admin-tls for --admin)";
+        self.plaintext_unless(what, tls)
+    }
+
+    fn plaintext_unless(&self, what: &str, instead: &str) -> Result<(), Failure> {
         if self.plaintext_allowed {
             tracing::warn!("{what}; --allow-plaintext allows it");
             return Ok(());
         }
         Err(Failure::Usage(format!(
-            "{what}; use TLS (--tls-cert, --tls-key, --tls-ca; https:// for parents; --admin-tls for --admin), or give --allow-plaintext \
-             if every machine on the network is trusted"
+            "{what}; {instead}, or give --allow-plaintext if every machine on the network is trusted"
         )))
     }
 }

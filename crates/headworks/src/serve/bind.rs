@@ -1,10 +1,10 @@
 //! Binding: from an address to a listener, with errors that say what to do.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 
@@ -132,6 +132,9 @@ fn advice_for_tcp(error: &io::Error) -> &'static str {
     }
 }
 
+/// Who may ask on a Unix socket: whoever gets to its folder, as on loopback. By the umask of services nobody could.
+const SOCKET_MODE: u32 = 0o666;
+
 /// Binds a socket at `path`, which the user gave with `flag`, in place of one that a dead process left there.
 pub(crate) fn bind_unix(flag: &'static str, path: &Path) -> Result<Listener, BindError> {
     let failed = |source: io::Error| {
@@ -144,7 +147,9 @@ pub(crate) fn bind_unix(flag: &'static str, path: &Path) -> Result<Listener, Bin
         Occupant::LiveSocket => return Err(BindError::Answered { flag, path: path.to_owned() }),
         Occupant::Other => return Err(BindError::NotASocket { flag, path: path.to_owned() }),
     }
-    UnixListener::bind(path).map(Listener::Unix).map_err(failed)
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
+    Ok(Listener::Unix(listener))
 }
 
 fn advice_for_unix(error: &io::Error) -> &'static str {
@@ -191,6 +196,14 @@ mod tests {
         drop(bind_unix("--http-unix", &path).unwrap());
         assert!(path.exists());
         bind_unix("--http-unix", &path).unwrap();
+    }
+
+    #[tokio::test]
+    async fn all_users_may_ask_on_a_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agent.sock");
+        let _live = bind_unix("--http-unix", &path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, SOCKET_MODE);
     }
 
     #[tokio::test]
