@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use axum::body::Bytes;
-use headworks_core::limits::Limit;
 
 use super::refused::RefusalSummary;
 use super::sample::Sample;
 use super::series::Series;
 use super::view::{self, Asked};
-use crate::status::{LimitView, NodeStatus};
+use crate::status::NodeStatus;
 
 /// How long a zone that is gone is told of, in seconds.
 const REMEMBERED: f64 = 600.0;
@@ -62,17 +61,6 @@ impl Board {
             self.told.insert(asked.clone(), event.clone());
         }
         Some(event)
-    }
-}
-
-impl Known {
-    /// Each limit as it is seen, and as the limits file has it.
-    pub(super) fn limits(&self) -> impl Iterator<Item = (&LimitView, Option<&Limit>)> {
-        let set = self.sample.limits.limits();
-        // Both are in pipeline order.
-        self.sample.status.limits.iter().enumerate().map(|(index, view)| {
-            (view, set.get(index).map(|limit| &**limit).filter(|limit| *limit.name == view.name))
-        })
     }
 }
 

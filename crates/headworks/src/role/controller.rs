@@ -18,7 +18,7 @@ use crate::admin::{Admin, AdminPort, AdminSettings, fleet_routes};
 use crate::cli::ControllerArgs;
 use crate::console::{self, Refusals};
 use crate::failure::Failure;
-use crate::limits_file::{self, Content, Loaded};
+use crate::limits_file::{self, Content, Loaded, News};
 use crate::shutdown::{self, LINGER};
 use crate::status;
 use crate::tree::{self, Change, FleetSeat, Handle, HoldBack};
@@ -107,15 +107,19 @@ impl Controller {
     /// counter.
     pub(super) fn follow(&self, path: PathBuf, content: Content) {
         let (handle, refusals) = (self.handle.clone(), self.refusals.clone());
-        self.ports.spawn(limits_file::watch(path, content, self.ports.closing(), async move |loaded| {
-            match loaded {
-                Ok(Loaded { limits, confirmed }) => {
+        self.ports.spawn(limits_file::watch(
+            path,
+            content,
+            self.ports.closing(),
+            async move |news| match news {
+                News::Changed(Loaded { limits, confirmed }) => {
                     refusals.settle();
                     handle.own(Change::Limits { limits, confirmed }).await;
                 }
-                Err(error) => refusals.refuse(&error),
-            }
-        }));
+                News::Back => refusals.settle(),
+                News::Refused(error) => refusals.refuse(&error),
+            },
+        ));
     }
 
     /// Not ready for `linger`, then closed.

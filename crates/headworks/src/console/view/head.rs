@@ -69,9 +69,9 @@ impl Head {
 
 fn states(known: &Known) -> BTreeMap<State, usize> {
     let mut states = BTreeMap::new();
-    for (view, limit) in known.limits() {
-        let exact = limit.is_some_and(|limit| limit.exact().is_some());
-        *states.entry(State::of(view, exact, known.sample.status.shadow_all)).or_default() += 1;
+    let status = &known.sample.status;
+    for view in &status.limits {
+        *states.entry(State::of(view, status)).or_default() += 1;
     }
     states
 }
