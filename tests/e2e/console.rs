@@ -130,6 +130,7 @@ fn one_limit_of_ten_thousand_is_found_with_the_keyboard_and_the_token_changes_th
         browser.eval("performance.getEntries().reduce((sum, entry) => sum + (entry.transferSize ?? 0), 0)");
     assert!(bytes.as_u64().is_some_and(|bytes| (10_000..1_000_000).contains(&bytes)), "{bytes}");
 
+    goes_where_hands_send_it(&mut browser);
     browser.press("/");
     browser.types("LIMIT-7777");
     browser.awaits("document.querySelectorAll('tr.open').length === 1");
@@ -141,6 +142,19 @@ fn one_limit_of_ten_thousand_is_found_with_the_keyboard_and_the_token_changes_th
     shows_what_was_refused(&mut browser, &limits);
     asked_nobody_else(&browser, &node);
     is_content(&browser);
+}
+
+/// Addresses that nobody made by a click, and the way past the bar.
+#[track_caller]
+fn goes_where_hands_send_it(browser: &mut Browser) {
+    for (hash, title) in [("#/limit/%E0", "%E0"), ("#/constructor?page=x&sort=colour", "Limits")] {
+        browser.eval(&format!("location.hash = {hash:?}"));
+        browser.awaits(&format!("document.querySelector('h1')?.innerText === {title:?}"));
+        browser.awaits("document.activeElement === document.querySelector('h1')");
+    }
+    browser.awaits("document.querySelectorAll('tr.open').length === 25");
+    browser.eval("document.querySelector('.skip').click()");
+    browser.awaits("document.activeElement.id === 'view' && location.hash.startsWith('#/constructor')");
 }
 
 #[track_caller]

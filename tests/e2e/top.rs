@@ -56,6 +56,22 @@ fn a_terminal_shows_what_the_status_says() {
     terminal.press("q");
     shows(&terminal, "ended with 0");
     assert!(!terminal.is_taken_over());
+    gives_the_terminal_back_when_interrupted(&terminal, &fleet.controller.url("admin"));
+}
+
+/// By a signal that is no key.
+#[track_caller]
+fn gives_the_terminal_back_when_interrupted(terminal: &Terminal, admin: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let line = format!("echo $$ > {}; exec {PROGRAM} top --url {admin}", pid.display());
+    terminal.runs(&format!("sh -c '{line}'; echo \"interrupted, $?\""));
+    shows(terminal, "2 of 2 limits");
+    let pid = std::fs::read_to_string(pid).unwrap();
+    let sent = std::process::Command::new("kill").args(["-INT", pid.trim()]).status().unwrap();
+    assert!(sent.success());
+    shows(terminal, "interrupted, 0");
+    assert!(!terminal.is_taken_over());
 }
 
 #[test]
