@@ -30,7 +30,7 @@ fn a_terminal_shows_what_the_status_says() {
     let fleet =
         FleetPlan::new(&format!("{LIMIT_400}  - {{name: idle, rate: 7/minute, match: {{service: x}}}}\n"))
             .start();
-    let loads = fleet.load(&[150.0; 4], Duration::from_secs(10));
+    let mut loads = fleet.load(&[150.0; 4], Duration::from_secs(120));
     let terminal = Terminal::start(140, 24);
     terminal.runs(&format!("{PROGRAM} top --url {}; echo \"ended with $?\"", fleet.controller.url("admin")));
     shows(&terminal, "1 dropping");
@@ -44,6 +44,7 @@ fn a_terminal_shows_what_the_status_says() {
     for part in ["controller controller", "2 zones  4 agents", "400/second", "7/minute", "2 of 2 limits"] {
         assert!(screen.contains(part), "{part}\n{screen}");
     }
+    loads.interrupt();
     loads.finish();
 
     terminal.types("/IDL");
@@ -54,6 +55,22 @@ fn a_terminal_shows_what_the_status_says() {
     assert!(terminal.is_taken_over());
     terminal.press("q");
     shows(&terminal, "ended with 0");
+    assert!(!terminal.is_taken_over());
+    gives_the_terminal_back_when_interrupted(&terminal, &fleet.controller.url("admin"));
+}
+
+/// By a signal that is no key.
+#[track_caller]
+fn gives_the_terminal_back_when_interrupted(terminal: &Terminal, admin: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let line = format!("echo $$ > {}; exec {PROGRAM} top --url {admin}", pid.display());
+    terminal.runs(&format!("sh -c '{line}'; echo \"interrupted, $?\""));
+    shows(terminal, "2 of 2 limits");
+    let pid = std::fs::read_to_string(pid).unwrap();
+    let sent = std::process::Command::new("kill").args(["-INT", pid.trim()]).status().unwrap();
+    assert!(sent.success());
+    shows(terminal, "interrupted, 0");
     assert!(!terminal.is_taken_over());
 }
 

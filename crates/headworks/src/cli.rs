@@ -139,6 +139,16 @@ pub(crate) struct CommonArgs {
     pub(crate) tls: TlsArgs,
 }
 
+impl CommonArgs {
+    /// Whether the node was only to be checked; says that all is well, so it is asked when nothing is left to check.
+    pub(crate) fn ends_here(&self, role: &str) -> bool {
+        if self.check {
+            println!("flags, files and limits of this {role} are sound");
+        }
+        self.check
+    }
+}
+
 /// Who may connect, and how a node shows who it is.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TlsArgs {

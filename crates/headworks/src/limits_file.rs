@@ -231,34 +231,63 @@ pub(crate) struct Loaded {
     pub(crate) confirmed: bool,
 }
 
-/// Looks at the files every second until `shutdown`; tells of each new content whether it is good.
+/// What is new about the files.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// They say something else, and it is good.
+    Changed(Loaded),
+    /// They could not be read for a while, and say the same good limits as before.
+    Back,
+    /// They cannot be read, or have faults.
+    Refused(LoadError),
+}
+
+/// Looks at the files every second until `shutdown`; tells what is new about them.
 pub(crate) async fn watch(
     path: PathBuf,
-    mut last: Content,
+    last: Content,
     shutdown: CancellationToken,
-    mut told: impl AsyncFnMut(Result<Loaded, LoadError>),
+    mut told: impl AsyncFnMut(News),
 ) {
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut absent = false;
+    let mut known = Known { last, absent: false };
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
             _ = look.tick() => {}
         }
-        match read(&path) {
-            Ok(content) if content == last => absent = false,
+        if let Some(news) = known.compare(read(&path)) {
+            told(news).await;
+        }
+    }
+}
+
+/// The files at the last look.
+struct Known {
+    /// What they said when they could be read last.
+    last: Content,
+    /// Whether they could not be read.
+    absent: bool,
+}
+
+impl Known {
+    fn compare(&mut self, found: Result<Content, LoadError>) -> Option<News> {
+        let was_absent = std::mem::replace(&mut self.absent, found.is_err());
+        match found {
+            Ok(content) if content == self.last && !was_absent => None,
             Ok(content) => {
-                absent = false;
-                told(content.load()).await;
-                last = content;
+                let is_same = content == self.last;
+                self.last = content;
+                Some(match self.last.load() {
+                    Ok(_) if is_same => News::Back,
+                    Ok(loaded) => News::Changed(loaded),
+                    Err(error) => News::Refused(error),
+                })
             }
             // Said once, not every second.
-            Err(_) if absent => {}
-            Err(error) => {
-                absent = true;
-                told(Err(error)).await;
-            }
+            Err(_) if was_absent => None,
+            Err(error) => Some(News::Refused(error)),
         }
     }
 }
@@ -297,6 +326,25 @@ mod tests {
         fs::write(folder.path().join("b.yaml"), A).unwrap();
         let error = read(folder.path()).unwrap().parse().unwrap_err().to_string();
         assert!(error.contains("two limits have the name a"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_away_for_one_look_is_told_twice_and_changes_nothing() {
+        let content = |text: &str| Content(vec![("limits.yaml".into(), text.as_bytes().to_vec())]);
+        let away = || read(Path::new("/nowhere/limits.yaml"));
+        let mut known = Known { last: content(A), absent: false };
+        assert!(known.compare(Ok(content(A))).is_none());
+        assert!(matches!(known.compare(away()), Some(News::Refused(LoadError::Unreadable { .. }))));
+        assert!(known.compare(away()).is_none());
+        assert!(matches!(known.compare(Ok(content(A))), Some(News::Back)));
+        assert!(known.compare(Ok(content(A))).is_none());
+
+        assert!(matches!(known.compare(Ok(content("limits: 3\n"))), Some(News::Refused(_))));
+        assert!(known.compare(Ok(content("limits: 3\n"))).is_none());
+        known.compare(away());
+        let faulty = known.compare(Ok(content("limits: 3\n")));
+        assert!(matches!(faulty, Some(News::Refused(LoadError::Faulty(_)))), "{faulty:?}");
+        assert!(matches!(known.compare(Ok(content(A))), Some(News::Changed(_))));
     }
 
     #[test]

@@ -32,7 +32,7 @@ const COUNTERS: [(&str, &str); 18] = [
     ("headworks_state_write_errors_total", "Times that the agent could not write its state to disk"),
     (
         "headworks_admin_refused_total",
-        "Requests to the admin port that were refused for want of the right token",
+        "Requests to the admin port that were refused, for want of the right token or for the name they asked by",
     ),
     ("headworks_tls_reload_errors_total", "Times that a new certificate could not be used"),
     ("headworks_tls_refused_total", "Peers refused in the handshake or for their role, by cause"),

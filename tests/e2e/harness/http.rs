@@ -43,14 +43,14 @@ pub(crate) fn send(address: &str, start: &str, head: &[&str], body: &str) -> io:
     stream.set_read_timeout(Some(TIMEOUT))?;
     let lines: String = head.iter().map(|line| format!("{line}\r\n")).collect();
     let length = body.len();
-    let fixed = "Host: test\r\nConnection: close\r\n";
+    let fixed = "Host: localhost\r\nConnection: close\r\n";
     let request = format!("{start} HTTP/1.1\r\n{fixed}Content-Length: {length}\r\n{lines}\r\n{body}");
     stream.write_all(request.as_bytes())?;
     answer(stream, start)
 }
 
 fn ask(mut stream: impl Read + Write, path: &str) -> io::Result<Answer> {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     answer(stream, path)
 }

@@ -1,11 +1,13 @@
 //! The gate before the admin port: who may do what.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HeaderMap, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, HOST, HeaderMap, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::uri::Authority;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -36,6 +38,8 @@ pub(super) struct Gate {
 /// Why a request may not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
+    /// It asks for this port by a name that anybody may have made up.
+    OtherName,
     /// There is no token that would let it pass.
     NoneConfigured,
     /// It brings none.
@@ -51,6 +55,22 @@ fn needs_token(method: &Method, path: &str, wide: bool) -> bool {
     !reads || wide && !OPEN.contains(&path) && !is_asset(path)
 }
 
+/// Whether a request asks for this machine by what means no other one. A web page from elsewhere may have its own name lead to
+/// 127.0.0.1 (DNS rebinding), and would then read in the browser of an operator what needs no token on loopback. Who forwards
+/// a port asks for `localhost` or an address; a browser always says what it asks for.
+fn names_here(request: &Request) -> bool {
+    let of_header = || request.headers().get(HOST).map(|host| host.as_bytes());
+    let host = request.uri().authority().map(|authority| authority.as_str().as_bytes()).or_else(of_header);
+    host.is_none_or(|host| Authority::try_from(host).is_ok_and(|authority| is_here(authority.host())))
+}
+
+fn is_here(host: &str) -> bool {
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<Ipv4Addr>().is_ok()
+        || address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
+}
+
 impl Gate {
     pub(super) fn new(token: Option<Arc<TokenFile>>, wide: bool) -> Self {
         let patience = Mutex::new(Patience::new(AT_ONCE, PER_SECOND, Instant::now()));
@@ -63,6 +83,9 @@ impl Gate {
     }
 
     fn judge(&self, request: &Request) -> Result<(), Refusal> {
+        if !self.wide && !OPEN.contains(&request.uri().path()) && !names_here(request) {
+            return Err(Refusal::OtherName);
+        }
         if !needs_token(request.method(), request.uri().path(), self.wide) {
             return Ok(());
         }
@@ -103,6 +126,10 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 impl Refusal {
     fn cause(self) -> &'static str {
         match self {
+            Refusal::OtherName => {
+                "this port is on loopback, and is asked for by another name than localhost or an address: use \
+                 http://127.0.0.1:PORT, or send `Host: localhost`"
+            }
             Refusal::NoneConfigured => "no token configured: start with --admin-token-file",
             Refusal::Missing => "no token given: send it as `Authorization: Bearer TOKEN`",
             Refusal::Wrong => "wrong token: send the one that the file of --admin-token-file holds",
@@ -113,6 +140,7 @@ impl Refusal {
 fn answer(refusal: Refusal, reaction: &Reaction) -> Response {
     let text = format!("{}\n", refusal.cause());
     match (refusal, reaction) {
+        (Refusal::OtherName, _) => (StatusCode::MISDIRECTED_REQUEST, text).into_response(),
         (Refusal::NoneConfigured, _) => (StatusCode::FORBIDDEN, text).into_response(),
         (_, Reaction::Say { .. }) => {
             let challenge = [(WWW_AUTHENTICATE, "Bearer realm=\"headworks\"")];
@@ -155,6 +183,30 @@ mod tests {
             let open = OPEN.iter().chain(&["/", "/console/"]);
             assert!(open.into_iter().all(|path| !needs_token(&method, path, true)));
         }
+    }
+
+    #[test]
+    fn on_loopback_a_page_that_had_its_name_lead_there_reads_nothing() {
+        let judged = |wide, path: &str, host: Option<&str>| {
+            let mut request = Request::builder().uri(path);
+            if let Some(host) = host {
+                request = request.header(HOST, host);
+            }
+            Gate::new(None, wide).judge(&request.body(axum::body::Body::empty()).unwrap())
+        };
+        for host in ["localhost", "LOCALHOST:9120", "127.0.0.1:9120", "[::1]:9120", "10.0.0.7"] {
+            assert_eq!(judged(false, "/status", Some(host)), Ok(()), "{host}");
+        }
+        assert_eq!(judged(false, "/status", None), Ok(()));
+        for host in ["rebound.example:9120", "localhost.example", "127.0.0.1.example", "", "a b", "::1"] {
+            for path in ["/status", "/console/events", "/console/", "/console/file/running"] {
+                assert_eq!(judged(false, path, Some(host)), Err(Refusal::OtherName), "{host} {path}");
+            }
+            assert_eq!(judged(false, "/metrics", Some(host)), Ok(()));
+            assert_eq!(judged(true, "/console/", Some(host)), Ok(()));
+        }
+        let absolute = judged(false, "http://rebound.example/status", Some("localhost"));
+        assert_eq!(absolute, Err(Refusal::OtherName));
     }
 
     #[test]

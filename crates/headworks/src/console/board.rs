@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use axum::body::Bytes;
-use headworks_core::limits::Limit;
 
 use super::refused::RefusalSummary;
 use super::sample::Sample;
 use super::series::Series;
-use super::view::{self, Asked};
-use crate::status::{LimitView, NodeStatus};
+use super::view::{self, Asked, Head};
+use crate::status::NodeStatus;
 
 /// How long a zone that is gone is told of, in seconds.
 const REMEMBERED: f64 = 600.0;
@@ -32,7 +31,8 @@ pub(super) struct Board {
 /// The last sample, and when it was taken.
 pub(super) struct Known {
     pub(super) sample: Sample,
-    pub(super) refusals: RefusalSummary,
+    /// What stands above every page.
+    pub(super) head: Head,
     /// In seconds since 1970.
     pub(super) at: f64,
 }
@@ -46,33 +46,25 @@ impl Board {
     pub(super) fn take(&mut self, sample: Sample, refusals: RefusalSummary, at: f64) {
         self.series.add(at, &sample.status.limits);
         self.zones.take(&sample.status, at);
-        self.now = Some(Known { sample, refusals, at });
+        let head = Head::of(&sample.status, refusals, at);
+        self.now = Some(Known { sample, head, at });
         self.told.clear();
     }
 
-    /// An event with what is asked for; nothing before the first sample.
+    /// The event for whoever asks this, if it was made already.
+    pub(super) fn told(&self, asked: &Asked) -> Option<Bytes> {
+        self.told.get(asked).cloned()
+    }
+
+    /// Makes an event with what is asked for; nothing before the first sample.
     pub(super) fn render(&mut self, asked: &Asked) -> Option<Bytes> {
         let known = self.now.as_ref()?;
-        if let Some(told) = self.told.get(asked) {
-            return Some(told.clone());
-        }
         let json = view::render(asked, known, &self.series, &self.zones);
         let event = Bytes::from(format!("data: {json}\n\n"));
         if self.told.len() < MOST_TOLD {
             self.told.insert(asked.clone(), event.clone());
         }
         Some(event)
-    }
-}
-
-impl Known {
-    /// Each limit as it is seen, and as the limits file has it.
-    pub(super) fn limits(&self) -> impl Iterator<Item = (&LimitView, Option<&Limit>)> {
-        let set = self.sample.limits.limits();
-        // Both are in pipeline order.
-        self.sample.status.limits.iter().enumerate().map(|(index, view)| {
-            (view, set.get(index).map(|limit| &**limit).filter(|limit| *limit.name == view.name))
-        })
     }
 }
 
@@ -108,12 +100,13 @@ mod tests {
     fn viewers_of_the_same_share_one_computation_until_the_next_sample() {
         let mut board = Board::default();
         let asked = Asked::default();
-        assert_eq!(board.render(&asked), None);
+        assert_eq!((board.render(&asked), board.told(&asked)), (None, None));
         board.take(sample(vec![limit("a", 5.0)]), RefusalSummary::default(), 1.0);
-        let (first, second) = (board.render(&asked).unwrap(), board.render(&asked).unwrap());
+        let (first, second) = (board.render(&asked).unwrap(), board.told(&asked).unwrap());
         assert_eq!(first.as_ptr(), second.as_ptr());
         assert!(first.starts_with(b"data: {") && first.ends_with(b"}\n\n"));
         board.take(sample(vec![limit("a", 7.0)]), RefusalSummary::default(), 2.0);
+        assert_eq!(board.told(&asked), None);
         assert_ne!(board.render(&asked).unwrap(), first);
     }
 

@@ -46,7 +46,8 @@ pub(super) async fn running(State(running): State<Running>, Query(Part { from })
         return (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
     };
     let lines = running.lines(limits.digest(), || print(&limits));
-    let from = from.min(lines.len());
+    // Of a file that became shorter, the last page.
+    let from = from.min(lines.len().saturating_sub(1) / PAGE * PAGE);
     let shown = &lines[from..lines.len().min(from + PAGE)];
     let digest = limits.digest().to_string();
     let limits = limits.limits().len();

@@ -1,6 +1,7 @@
 //! The console: what a controller sees, as a page in a browser.
 //!
-//! The thread that owns the fleet is asked once a second, however many look ([`pulse`]); what it told is kept on a [`board`], from
+//! The thread that owns the fleet is asked once a second, however many look ([`pulse`]), and besides every ten seconds for the trial
+//! of each limit whose page is in view; what it told is kept on a [`board`], from
 //! which each viewer is sent the part that it asked for, whole each time ([`view`], [`stream`]). The page itself ([`assets`])
 //! holds no data, and loads nothing from elsewhere.
 
@@ -15,19 +16,23 @@ mod stream;
 mod view;
 mod watching;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::FromRef;
 use axum::middleware::map_response;
 use axum::response::Redirect;
 use axum::routing::get;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::tree::{FleetSeat, Handle};
 use board::Board;
 use file::Printed;
+use sample::Sample;
+use view::Asked;
 use watching::Watching;
 
 pub(crate) use assets::is_asset;
@@ -52,7 +57,7 @@ struct Console {
 struct Running {
     fleet: Handle<FleetSeat>,
     refusals: Arc<Refusals>,
-    printed: Arc<Mutex<Option<Printed>>>,
+    printed: Arc<std::sync::Mutex<Option<Printed>>>,
 }
 
 impl FromRef<Console> for Running {
@@ -62,8 +67,22 @@ impl FromRef<Console> for Running {
 }
 
 impl Console {
-    fn board(&self) -> std::sync::MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    /// An event with what is asked for. It is made beside the threads that serve children, one at a time: among a hundred
+    /// thousand limits it takes long to search and sort.
+    async fn render(&self, asked: &Asked) -> Option<Bytes> {
+        let mut board = self.board.clone().lock_owned().await;
+        if let Some(told) = board.told(asked) {
+            return Some(told);
+        }
+        let asked = asked.clone();
+        spawn_blocking(move || board.render(&asked)).await.ok()?
+    }
+
+    /// Takes in a sample, in the same way.
+    async fn take(&self, sample: Sample, at: f64) {
+        let (refusals, mut board) = (self.running.refusals.summary(), self.board.clone().lock_owned().await);
+        // Nothing is lost but this sample where it fails.
+        let _ = spawn_blocking(move || board.take(sample, refusals, at)).await;
     }
 }
 

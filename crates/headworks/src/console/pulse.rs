@@ -31,8 +31,7 @@ pub(super) async fn run(console: Console, beats: watch::Sender<u64>, closing: Ca
             return;
         };
         pause = pause_after(&mut took, sample.took);
-        let refusals = console.running.refusals.summary();
-        console.board().take(sample, refusals, since_1970());
+        console.take(sample, since_1970()).await;
         beats.send_modify(|beat| *beat += 1);
     }
 }

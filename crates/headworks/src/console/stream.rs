@@ -1,6 +1,7 @@
 //! A viewer's stream: server-sent events, each the whole of what it looks at.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
@@ -9,16 +10,21 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, timeout_at};
 
 use super::view::Asked;
 use super::watching::Look;
 use super::{Console, MOST_VIEWERS};
+
+/// How long a stream goes on. The token is asked for at its beginning: whoever has one that was replaced sees no more after this.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// One viewer. What it holds is free again when its connection ends.
 struct Viewer {
     console: Console,
     beat: watch::Receiver<u64>,
     asked: Asked,
+    until: Instant,
     _place: OwnedSemaphorePermit,
     _look: Option<Look>,
 }
@@ -35,7 +41,8 @@ pub(super) async fn events(State(console): State<Console>, Query(asked): Query<A
     let mut beat = console.beat.clone();
     beat.mark_changed();
     let look = asked.watched().map(|limit| console.watching.look(limit));
-    let viewer = Viewer { console, beat, asked, _place: place, _look: look };
+    let until = Instant::now() + LONGEST;
+    let viewer = Viewer { console, beat, asked, until, _place: place, _look: look };
     let events = stream::unfold(viewer, async |viewer| viewer.next().await);
     ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
 }
@@ -44,8 +51,8 @@ impl Viewer {
     /// The next event. It is made when the connection has room for it, so a slow viewer gets what is newest.
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         loop {
-            self.beat.changed().await.ok()?;
-            let event = self.console.board().render(&self.asked);
+            timeout_at(self.until, self.beat.changed()).await.ok()?.ok()?;
+            let event = self.console.render(&self.asked).await;
             if let Some(event) = event {
                 return Some((Ok(event), self));
             }

@@ -18,7 +18,7 @@ use crate::admin::{Admin, AdminPort, AdminSettings, fleet_routes};
 use crate::cli::ControllerArgs;
 use crate::console::{self, Refusals};
 use crate::failure::Failure;
-use crate::limits_file::{self, Content, Loaded};
+use crate::limits_file::{self, Content, Loaded, News};
 use crate::shutdown::{self, LINGER};
 use crate::status;
 use crate::tree::{self, Change, FleetSeat, Handle, HoldBack};
@@ -54,8 +54,7 @@ pub(crate) async fn run(args: ControllerArgs) -> Result<(), Failure> {
     security.check_tree("controller --listen", args.listen)?;
     let admin = args.access.at(args.admin)?;
     security.check_admin("controller --admin", admin.address(), admin.has_token())?;
-    if common.check {
-        println!("flags, files and limits of this controller are sound");
+    if common.ends_here("controller") {
         return Ok(());
     }
     let stop = shutdown::on_signal()?;
@@ -107,15 +106,19 @@ impl Controller {
     /// counter.
     pub(super) fn follow(&self, path: PathBuf, content: Content) {
         let (handle, refusals) = (self.handle.clone(), self.refusals.clone());
-        self.ports.spawn(limits_file::watch(path, content, self.ports.closing(), async move |loaded| {
-            match loaded {
-                Ok(Loaded { limits, confirmed }) => {
+        self.ports.spawn(limits_file::watch(
+            path,
+            content,
+            self.ports.closing(),
+            async move |news| match news {
+                News::Changed(Loaded { limits, confirmed }) => {
                     refusals.settle();
                     handle.own(Change::Limits { limits, confirmed }).await;
                 }
-                Err(error) => refusals.refuse(&error),
-            }
-        }));
+                News::Back => refusals.settle(),
+                News::Refused(error) => refusals.refuse(&error),
+            },
+        ));
     }
 
     /// Not ready for `linger`, then closed.

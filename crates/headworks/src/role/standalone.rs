@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::ports::Ports;
 use crate::failure::Failure;
-use crate::limits_file::{self, Content, Loaded};
+use crate::limits_file::{self, Content, News};
 
 /// The limits of a standalone agent, followed while it runs.
 pub(super) struct OwnLimits {
@@ -42,11 +42,12 @@ impl OwnLimits {
     /// Follows the file: what is good comes into force, what is bad changes nothing but a counter.
     pub(super) fn follow(self, ports: &Ports) {
         let Self { path, content, in_force, load_errors } = self;
-        ports.spawn(limits_file::watch(path, content, ports.closing(), async move |loaded| {
-            let checked = loaded.map_err(|error| error.to_string()).and_then(|Loaded { limits, .. }| {
-                check(&limits)?;
-                Ok(limits)
-            });
+        ports.spawn(limits_file::watch(path, content, ports.closing(), async move |news| {
+            let checked = match news {
+                News::Changed(loaded) => check(&loaded.limits).map(|()| loaded.limits),
+                News::Back => return,
+                News::Refused(error) => Err(error.to_string()),
+            };
             match checked {
                 Ok(limits) => {
                     in_force.send_modify(|(generation, old)| (*generation, *old) = (*generation + 1, limits));

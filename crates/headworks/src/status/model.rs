@@ -46,7 +46,7 @@ pub(crate) struct NodeStatus {
     /// The switch's version, higher with each throw; nodes that tell the same agree.
     #[serde(default)]
     pub(crate) shadow_all_version: u64,
-    /// Requests to the admin port that were refused for want of the right token.
+    /// Requests to the admin port that were refused, for want of the right token or for a name that is not this machine's.
     #[serde(default)]
     pub(crate) admin_refused: u64,
     /// Entries of reports and plans that made no sense.
@@ -205,6 +205,9 @@ pub(crate) struct LimitView {
     #[serde(default)]
     pub(crate) unit: Option<String>,
     pub(crate) mode: String,
+    /// Whether agents and their store count it one by one; what parents tell of its traffic is nothing.
+    #[serde(default)]
+    pub(crate) exact: bool,
     pub(crate) offered: f64,
     pub(crate) admitted: f64,
     pub(crate) dropped: f64,

@@ -225,6 +225,7 @@ fn named(limit: &Limit) -> LimitView {
         amount,
         unit,
         mode: limit.mode.name().to_owned(),
+        exact: limit.exact().is_some(),
         offered: 0.0,
         admitted: 0.0,
         dropped: 0.0,

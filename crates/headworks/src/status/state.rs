@@ -1,9 +1,10 @@
 //! What a limit does at present, in a word.
 
 use headworks_core::limits::Mode;
+use headworks_core::message::Tier;
 use serde::Serialize;
 
-use super::LimitView;
+use super::{LimitView, NodeStatus};
 
 /// Below this part of the offered a drop is told as none: it would be shown as 0.0 %.
 const LEAST: f64 = 0.0005;
@@ -27,19 +28,23 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// The state of a limit; `exact` if a controller tells of one that it does not count.
-    pub(crate) fn of(view: &LimitView, exact: bool, shadow_all: bool) -> Self {
-        let enforced = view.mode == Mode::Enforce.name() && !shadow_all;
-        let over = view.ratio >= LEAST || view.dropped + view.would_drop >= LEAST * view.offered;
+    /// The state of a limit, as a node tells of it.
+    pub(crate) fn of(view: &LimitView, node: &NodeStatus) -> Self {
+        let enforced = view.mode == Mode::Enforce.name() && !node.shadow_all;
         match view.mode.as_str() {
             off if off == Mode::Off.name() => State::Off,
-            _ if exact => State::Exact,
+            _ if view.exact && node.tier != Tier::Agent.name() => State::Exact,
             _ if view.offered <= 0.0 => State::Idle,
-            _ if !over => State::Within,
+            _ if !is_over(view) => State::Within,
             // What is enforced in some buckets and in shadow in others drops.
             _ if enforced || view.dropped > 0.0 => State::Dropping,
             _ => State::WouldDrop,
         }
+    }
+
+    /// Whether it drops, or would in shadow.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, State::Dropping | State::WouldDrop)
     }
 
     /// The word.
@@ -55,13 +60,18 @@ impl State {
     }
 }
 
+fn is_over(view: &LimitView) -> bool {
+    view.ratio >= LEAST || view.dropped + view.would_drop >= LEAST * view.offered
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::limit;
     use super::*;
 
     fn state(mode: &str, view: LimitView, shadow_all: bool) -> State {
-        State::of(&LimitView { mode: mode.to_owned(), ..view }, false, shadow_all)
+        let node = NodeStatus { shadow_all, ..NodeStatus::default() };
+        State::of(&LimitView { mode: mode.to_owned(), ..view }, &node)
     }
 
     #[test]
@@ -74,7 +84,15 @@ mod tests {
         assert_eq!(state("enforce", limit("a", 10.0), false), State::Within);
         assert_eq!(state("enforce", limit("a", 0.0), false), State::Idle);
         assert_eq!(state("off", limit("a", 0.0), false), State::Off);
-        assert_eq!(State::of(&limit("a", 0.0), true, false), State::Exact);
+    }
+
+    #[test]
+    fn an_exact_limit_is_counted_by_agents_alone() {
+        let on = |tier: Tier| NodeStatus { tier: tier.name().to_owned(), ..NodeStatus::default() };
+        let exact = |offered| LimitView { exact: true, ..limit("a", offered) };
+        assert_eq!(State::of(&exact(0.0), &on(Tier::Controller)), State::Exact);
+        assert_eq!(State::of(&exact(0.0), &on(Tier::Aggregator)), State::Exact);
+        assert_eq!(State::of(&exact(5.0), &on(Tier::Agent)), State::Within);
     }
 
     #[test]

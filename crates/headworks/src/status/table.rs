@@ -203,6 +203,7 @@ mod tests {
             amount: Some(400),
             unit: Some("second".to_owned()),
             mode: "enforce".to_owned(),
+            exact: false,
             offered: 600.0,
             admitted: 400.0,
             dropped: 200.0,

@@ -1,6 +1,6 @@
 //! The screen: who is asked, what should be known at once, the limits, and the values of the one that is selected.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -13,8 +13,6 @@ use super::view::View;
 use crate::legible;
 use crate::status::{LimitView, NodeStatus, State, safe, spelled_bucket, spelled_rate};
 
-/// Figures older than this are called stale.
-const STALE: Duration = Duration::from_secs(5);
 /// Values shown of the limit that is selected.
 const VALUES: usize = 5;
 /// Bytes shown of a notice.
@@ -22,7 +20,8 @@ const LONGEST: usize = 400;
 /// Columns of a screen that has room for the last looks.
 const ROOMY: u16 = 130;
 
-const HEADS: [(Column, &str, u16); 7] = [
+/// The columns in their order on the screen: their titles, and how wide they are; the name has what is left.
+pub(super) const HEADS: [(Column, &str, u16); 7] = [
     (Column::State, "STATE", 13),
     (Column::Name, "LIMIT", 0),
     (Column::Offered, "OFFERED", 12),
@@ -80,7 +79,7 @@ fn counts(view: &View) -> Vec<Span<'static>> {
 fn notices(view: &View, now: Instant) -> Vec<Line<'static>> {
     let status = &view.status;
     let mut told: Vec<String> = Vec::new();
-    if view.lost.is_some() || view.age(now) > STALE {
+    if view.lost.is_some() || view.age(now) > view.stale_after {
         let why = view.lost.as_deref().unwrap_or("no answer yet");
         told.push(format!("stale for {} s: {why}", view.age(now).as_secs()));
     }
@@ -197,12 +196,17 @@ fn foot_line(view: &View) -> Line<'static> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
     use super::*;
     use crate::status::Top;
     use crate::status::fixture::limit;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const EVERY: Duration = Duration::from_secs(3);
 
     fn drawn(view: &mut View, width: u16, height: u16, now: Instant) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -213,7 +217,7 @@ mod tests {
     }
 
     fn view(limits: Vec<LimitView>, now: Instant) -> View {
-        let mut view = View::new("http://here:1", Column::Dropped, String::new());
+        let mut view = View::new("http://here:1", Column::Dropped, String::new(), EVERY);
         view.take(NodeStatus { limits, tier: "controller".to_owned(), ..NodeStatus::default() }, now);
         view
     }
@@ -265,8 +269,8 @@ mod tests {
     fn figures_that_grow_old_are_called_stale() {
         let now = Instant::now();
         let mut view = view(vec![limit("a", 1.0)], now);
-        assert!(!drawn(&mut view, 100, 10, now).contains("stale for"));
-        assert!(drawn(&mut view, 100, 10, now + Duration::from_secs(7)).contains("stale for 7 s"));
+        assert!(!drawn(&mut view, 100, 10, now + 2 * EVERY).contains("stale for"));
+        assert!(drawn(&mut view, 100, 10, now + 2 * EVERY + 2 * SECOND).contains("stale for 8 s"));
     }
 
     #[test]

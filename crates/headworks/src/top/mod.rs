@@ -10,7 +10,7 @@ mod view;
 use std::io::IsTerminal;
 use std::time::Instant;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -34,18 +34,47 @@ pub(crate) async fn run(args: &TopArgs) -> Result<(), Failure> {
     let client = args.client.client()?;
     // Before anything is drawn: where nothing answers, that is an error and no empty screen.
     let (status, _) = status::ask_with(&client, &args.admin).await?;
-    let mut view = View::new(&args.admin, args.sort, args.filter.clone());
+    let mut view = View::new(&args.admin, args.sort, args.filter.clone(), args.every);
     view.take(status, Instant::now());
+    // From here on a signal gives the terminal back.
+    let mut ends = Ends::listen()?;
     let mut screen = Screen::open()?;
-    watch(args, client, &mut view, &mut screen).await
+    watch(args, client, &mut view, &mut screen, &mut ends).await
+}
+
+/// The signals that end the command. Ctrl-C is a key while it runs, but others may send an interrupt.
+struct Ends([Signal; 3]);
+
+impl Ends {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ]))
+    }
+
+    async fn come(&mut self) {
+        let [interrupt, terminate, hang_up] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    }
 }
 
 /// Asks in a task of its own, so that keys are never late, and draws whenever something changed.
-async fn watch(args: &TopArgs, client: Client, view: &mut View, screen: &mut Screen) -> Result<(), Failure> {
+async fn watch(
+    args: &TopArgs,
+    client: Client,
+    view: &mut View,
+    screen: &mut Screen,
+    ends: &mut Ends,
+) -> Result<(), Failure> {
     let (told, mut answers) = mpsc::channel(1);
     let asking = tokio::spawn(ask_on(client, args.admin.clone(), args.every, told));
     let mut wishes = keys::listen();
-    let (mut terminate, mut hang_up) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
     // The age of figures that stay the same grows all the same.
     let mut clock = interval(std::time::Duration::from_secs(1));
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -61,8 +90,7 @@ async fn watch(args: &TopArgs, client: Client, view: &mut View, screen: &mut Scr
                 Some(Wish::Key(key)) => if view.press(key) { break },
                 Some(Wish::Draw) => {}
             },
-            _ = terminate.recv() => break,
-            _ = hang_up.recv() => break,
+            () = ends.come() => break,
             _ = clock.tick() => {}
         }
     }

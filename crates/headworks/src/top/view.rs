@@ -6,19 +6,10 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::widgets::TableState;
 
 use super::args::Column;
+use super::draw::HEADS;
 use super::history::History;
 use crate::status::{LimitView, NodeStatus, State};
 
-/// The columns in their order on the screen.
-const COLUMNS: [Column; 7] = [
-    Column::State,
-    Column::Name,
-    Column::Offered,
-    Column::Admitted,
-    Column::Dropped,
-    Column::Ratio,
-    Column::Buckets,
-];
 /// Rows that PgUp and PgDn go.
 const LEAP: usize = 15;
 /// Longest filter, in characters: no name is longer.
@@ -32,6 +23,8 @@ pub(super) struct View {
     heard: Option<Instant>,
     /// Why it did not answer since.
     pub(super) lost: Option<String>,
+    /// Figures older than this are called stale.
+    pub(super) stale_after: Duration,
     pub(super) sort: Column,
     pub(super) reverse: bool,
     pub(super) filter: String,
@@ -45,12 +38,15 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(admin: &str, sort: Column, filter: String) -> Self {
+    /// A view of a node that is asked so often.
+    pub(super) fn new(admin: &str, sort: Column, filter: String, every: Duration) -> Self {
         Self {
             admin: admin.to_owned(),
             status: NodeStatus::default(),
             heard: None,
             lost: None,
+            // One look may come late, and the next one be under way.
+            stale_after: 2 * every + Duration::from_secs(1),
             sort,
             reverse: false,
             filter,
@@ -92,7 +88,7 @@ impl View {
     }
 
     pub(super) fn state_of(&self, limit: &LimitView) -> State {
-        State::of(limit, false, self.status.shadow_all)
+        State::of(limit, &self.status)
     }
 
     /// What a key does; true if it ends the command.
@@ -105,7 +101,7 @@ impl View {
             KeyCode::Char('q') => return true,
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Char('r') => self.reverse = !self.reverse,
-            KeyCode::Left => self.sort_by(COLUMNS.len() - 1),
+            KeyCode::Left => self.sort_by(HEADS.len() - 1),
             KeyCode::Right => self.sort_by(1),
             KeyCode::Esc => self.filter.clear(),
             _ => self.go(key),
@@ -129,8 +125,8 @@ impl View {
     }
 
     fn sort_by(&mut self, steps: usize) {
-        let at = COLUMNS.iter().position(|column| *column == self.sort).unwrap_or_default();
-        self.sort = COLUMNS[(at + steps) % COLUMNS.len()];
+        let at = HEADS.iter().position(|(column, ..)| *column == self.sort).unwrap_or_default();
+        self.sort = HEADS[(at + steps) % HEADS.len()].0;
         self.reverse = false;
     }
 
@@ -189,7 +185,7 @@ mod tests {
     use crate::status::fixture::limit;
 
     fn view() -> View {
-        let mut view = View::new("http://here:1", Column::Dropped, String::new());
+        let mut view = View::new("http://here:1", Column::Dropped, String::new(), Duration::from_secs(1));
         let over = LimitView { dropped: 5.0, ratio: 0.5, ..limit("beta", 10.0) };
         let limits = vec![limit("alpha", 1.0), over, limit("gamma", 30.0)];
         view.take(NodeStatus { limits, ..NodeStatus::default() }, Instant::now());

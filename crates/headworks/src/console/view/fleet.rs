@@ -43,7 +43,7 @@ enum ZoneState {
     Partly,
     /// None does, though they are attached.
     Stale,
-    /// None is attached: its nodes go on alone.
+    /// None is attached: it was taken down, or its nodes go on alone.
     Away,
 }
 

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::super::board::Known;
 use super::super::refused::RefusalSummary;
-use crate::status::{HeldView, State};
+use crate::status::{HeldView, NodeStatus, State};
 
 /// Reasons told why limits are held back.
 const CAUSES: usize = 10;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Head {
+pub(in crate::console) struct Head {
     node: String,
     version: String,
     /// When this was so, in seconds since 1970.
@@ -44,12 +43,12 @@ struct Held {
 }
 
 impl Head {
-    pub(super) fn of(known: &Known) -> Self {
-        let status = &known.sample.status;
+    /// Computed once for each sample: it goes through all limits.
+    pub(in crate::console) fn of(status: &NodeStatus, refused: RefusalSummary, at: f64) -> Self {
         Self {
             node: status.node.clone(),
             version: status.version.clone(),
-            at: (known.at * 1000.0).round() / 1000.0,
+            at: (at * 1000.0).round() / 1000.0,
             generation: status.limits_generation,
             digest: status.limits_digest.clone(),
             learning: status.learning,
@@ -60,18 +59,17 @@ impl Head {
             zones: status.zones.len(),
             silent: status.children.iter().filter(|child| child.silent).count(),
             limits: status.limits.len(),
-            states: states(known),
+            states: states(status),
             held: status.limits_held.as_ref().map(Held::of),
-            refused: known.refusals,
+            refused,
         }
     }
 }
 
-fn states(known: &Known) -> BTreeMap<State, usize> {
+fn states(status: &NodeStatus) -> BTreeMap<State, usize> {
     let mut states = BTreeMap::new();
-    for (view, limit) in known.limits() {
-        let exact = limit.is_some_and(|limit| limit.exact().is_some());
-        *states.entry(State::of(view, exact, known.sample.status.shadow_all)).or_default() += 1;
+    for view in &status.limits {
+        *states.entry(State::of(view, status)).or_default() += 1;
     }
     states
 }

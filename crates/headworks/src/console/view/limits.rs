@@ -8,7 +8,7 @@ use super::super::board::Known;
 use super::super::series::{Point, Series};
 use super::row::Row;
 use super::{Asked, Page, Sort, curves, has};
-use crate::status::LimitView;
+use crate::status::{LimitView, State};
 
 /// Points of each limit: a minute.
 const POINTS: usize = 60;
@@ -31,7 +31,7 @@ pub(super) fn page(asked: &Asked, known: &Known, series: &Series) -> Limits {
     let mut found: Vec<Sorted<'_>> = all
         .iter()
         .filter(|limit| has(&limit.name, &part))
-        .map(|limit| Sorted { limit, by: key(asked.sort, limit, series) })
+        .map(|limit| Sorted { limit, by: key(asked.sort, limit, known, series) })
         .collect();
     // Pipeline order is the order they are in.
     if asked.sort != Sort::Pipeline {
@@ -67,7 +67,7 @@ impl Sorted<'_> {
     }
 }
 
-fn key(sort: Sort, limit: &LimitView, series: &Series) -> [f32; 3] {
+fn key(sort: Sort, limit: &LimitView, known: &Known, series: &Series) -> [f32; 3] {
     let lately = |figure: fn(&Point) -> f32| series.lately(limit, figure);
     let offered = |point: &Point| point.offered;
     match sort {
@@ -76,9 +76,12 @@ fn key(sort: Sort, limit: &LimitView, series: &Series) -> [f32; 3] {
         Sort::Admitted => [lately(|point| point.admitted), 0.0, 0.0],
         Sort::Ratio => [lately(|point| point.ratio), lately(offered), 0.0],
         Sort::Over => {
-            let over = limit.ratio + limit.dropped + limit.would_drop;
-            let is_over = if over > 0.0 && limit.offered > 0.0 { 1.0 } else { 0.0 };
-            [is_over, lately(|point| point.offered * point.ratio), lately(offered)]
+            let state = State::of(limit, &known.sample.status);
+            [
+                if state.is_over() { 1.0 } else { 0.0 },
+                lately(|point| point.offered * point.ratio),
+                lately(offered),
+            ]
         }
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::board::{Known, Zones};
 use super::series::Series;
-use head::Head;
+pub(super) use head::Head;
 
 /// Rows of one page.
 const PAGE: usize = 25;
@@ -76,8 +76,8 @@ impl Asked {
 }
 
 #[derive(Serialize)]
-struct Told<T> {
-    head: Head,
+struct Told<'a, T> {
+    head: &'a Head,
     view: View,
     #[serde(flatten)]
     what: T,
@@ -85,7 +85,7 @@ struct Told<T> {
 
 /// What is asked for, of one sample.
 pub(super) fn render(asked: &Asked, known: &Known, series: &Series, zones: &Zones) -> String {
-    let head = Head::of(known);
+    let head = &known.head;
     match asked.view {
         View::Limits => json(head, asked.view, limits::page(asked, known, series)),
         View::Limit => json(head, asked.view, limit::page(asked, known, series, zones)),
@@ -94,7 +94,7 @@ pub(super) fn render(asked: &Asked, known: &Known, series: &Series, zones: &Zone
     }
 }
 
-fn json(head: Head, view: View, what: impl Serialize) -> String {
+fn json(head: &Head, view: View, what: impl Serialize) -> String {
     // Maps with texts as keys, numbers and texts: nothing of it can fail.
     serde_json::to_string(&Told { head, view, what }).unwrap_or_default()
 }

@@ -41,11 +41,10 @@ impl Row {
     /// A limit with its last points.
     pub(super) fn of(view: &LimitView, known: &Known, series: &Series, points: usize) -> Self {
         let limit = known.sample.limits.get(&view.name).map(|limit| &**limit);
-        let exact = limit.is_some_and(|limit| limit.exact().is_some());
         let several = limit.is_some_and(has_several_buckets);
         Self {
             name: view.name.clone(),
-            state: State::of(view, exact, known.sample.status.shadow_all),
+            state: State::of(view, &known.sample.status),
             mode: view.mode.clone(),
             rate: limit.map_or_else(String::new, |limit| limit.rate.to_string()),
             budget: limit.is_some_and(|limit| limit.budget().is_some()),

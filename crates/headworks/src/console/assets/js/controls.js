@@ -11,6 +11,11 @@ export function searchBox(label, text, changed) {
   return box;
 }
 
+/** What a colour of a chart stands for. */
+export function key(colour, text = colour) {
+  return [el("i", { class: `key ${colour}` }), text];
+}
+
 /** Buttons to the page before and after; `go(page)` is called with its number, from 0. */
 export function pager(go) {
   let page = 0;

@@ -18,6 +18,30 @@ export function fill(node, ...children) {
   node.replaceChildren(...children.flat(2).filter((child) => child !== null && child !== undefined));
 }
 
+/** Makes what is in a node like these, which listen to nothing. What is so already is left alone: what somebody marks stays marked. */
+export function update(node, ...children) {
+  const wanted = document.createElement("template").content;
+  wanted.append(...children.flat(2).filter((child) => child !== null && child !== undefined));
+  align(node, wanted);
+}
+
+function align(node, wanted) {
+  const olds = [...node.childNodes];
+  const news = [...wanted.childNodes];
+  news.forEach((next, index) => {
+    const old = olds[index];
+    if (!old) node.append(next);
+    else if (old.nodeName !== next.nodeName) old.replaceWith(next);
+    else if (next.nodeType === Node.TEXT_NODE) say(old, next.data);
+    else {
+      for (const { name } of [...old.attributes]) if (!next.hasAttribute(name)) old.removeAttribute(name);
+      for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+      align(old, next);
+    }
+  });
+  for (const gone of olds.slice(news.length)) gone.remove();
+}
+
 /** Sets a text, if it is another. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;

@@ -14,6 +14,7 @@ export function open(root) {
   const refused = el("section", { class: "card wide", hidden: true });
   let from = 0;
   let shown = "";
+  let reads = 0;
   const pages = pager((page) => {
     from = page * PAGE;
     read();
@@ -22,13 +23,18 @@ export function open(root) {
   root.append(el("h1", { class: "visually-hidden" }, "Limits file"), el("div", { class: "cards" }, refused, running));
 
   async function read() {
+    // What was asked for later may come first.
+    const own = ++reads;
     try {
-      const file = await json(`/console/file/running?from=${from}`);
+      const [file, last] = await Promise.all([json(`/console/file/running?from=${from}`), json("/console/file/refused")]);
+      if (own !== reads) return;
+      from = file.from;
       say(about, `generation ${count(file.generation)}, ${several(file.limits, "limit")}, digest ${file.digest.slice(0, 12)}; as the controller reads it, without comments`);
       pages.set(Math.floor(file.from / PAGE), Math.max(1, Math.ceil(file.total / PAGE)));
       fill(lines, file.lines.map((text, index) => el("span", { "data-number": file.from + index + 1 }, text || " ")));
-      showRefused(refused, await json("/console/file/refused"));
+      showRefused(refused, last);
     } catch (error) {
+      if (own !== reads) return;
       say(about, error.message);
       shown = "";
     }

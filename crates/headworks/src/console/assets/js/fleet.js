@@ -1,14 +1,15 @@
 // Zones, the nodes that are attached, and the fleet's switch.
 
 import { pager, searchBox } from "./controls.js";
-import { el, fill, rested, say } from "./dom.js";
+import { el, rested, say, update } from "./dom.js";
 import { count, lasted, rate, several, state } from "./format.js";
 import { throwSwitch } from "./head.js";
+import { pageOf } from "./route.js";
 import * as token from "./token.js";
 
 /** The page. */
 export function open(root, { settings }, again) {
-  const asked = { search: settings.get("search") ?? "", page: Number(settings.get("page") ?? 0) };
+  const asked = { search: settings.get("search") ?? "", page: pageOf(settings) };
   const change = (settings) => {
     Object.assign(asked, settings);
     again();
@@ -35,7 +36,7 @@ export function open(root, { settings }, again) {
       onOff.set(event.head);
       pages.set(event.page, event.pages);
       say(found, event.found === 0 ? "none" : several(event.found, "node"));
-      fill(body, event.children.map(nodeRow));
+      update(body, event.children.map(nodeRow));
     },
     end() {},
   };
@@ -55,7 +56,7 @@ function nodeRow(child) {
 const MEANING = {
   partly: "some do not report: their plans grow old",
   stale: "attached, but silent: their plans grow old",
-  away: "nobody is attached: nodes go on alone by their last plans, until the hold is over",
+  away: "nobody is attached: it was taken down, or its nodes go on alone by their last plans until the hold is over",
 };
 
 /** Zones in a table; with the demand of a limit where one is looked at. */
@@ -70,7 +71,7 @@ export function zoneTable(withDemand) {
     set(zones) {
       table.hidden = zones.length === 0;
       none.hidden = zones.length > 0;
-      fill(body, zones.map((zone) => {
+      update(body, zones.map((zone) => {
         const last = zone.away === null ? (zone.report_age_ms === null ? "–" : `${lasted(zone.report_age_ms / 1000)} ago`) : `${lasted(zone.away)} ago`;
         const dropped = zone.would_drop > zone.dropped ? `${rate(zone.would_drop)} (shadow)` : rate(zone.dropped);
         const figures = withDemand ? [rate(zone.offered), dropped, count(zone.agents)] : [count(zone.aggregators), count(zone.agents), last];

@@ -67,7 +67,7 @@ const STATES = {
   fresh: "fresh",
   partly: "partly stale",
   stale: "stale",
-  away: "away, alone",
+  away: "away",
 };
 
 /** A state in words. */

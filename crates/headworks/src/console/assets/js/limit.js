@@ -1,16 +1,17 @@
 // One limit: the last minutes, its zones and buckets, and what it did in the last 24 hours.
 
 import { rates, ratios } from "./charts.js";
-import { pager, searchBox } from "./controls.js";
-import { el, fill, rested, say } from "./dom.js";
+import { key, pager, searchBox } from "./controls.js";
+import { el, rested, say, update } from "./dom.js";
 import { bucket, count, percent, rate, several, state } from "./format.js";
 import { rateOf } from "./limits.js";
+import { pageOf } from "./route.js";
 import { zoneTable } from "./fleet.js";
 import * as trial from "./trial.js";
 
 /** The page of the limit with this name. */
 export function open(root, { name, settings }, again) {
-  const asked = { search: settings.get("search") ?? "", page: Number(settings.get("page") ?? 0) };
+  const asked = { search: settings.get("search") ?? "", page: pageOf(settings) };
   const change = (settings) => {
     Object.assign(asked, settings);
     again();
@@ -40,11 +41,12 @@ export function open(root, { name, settings }, again) {
       if (row === null) return;
       word.className = `state ${row.state}`;
       say(word, state(row.state));
-      fill(facts, factsOf(row, event.facts).map(([term, text]) => el("div", {}, el("dt", {}, term), el("dd", {}, text))));
+      update(facts, factsOf(row, event.facts).map(([term, text]) => el("div", {}, el("dt", {}, term), el("dd", {}, text))));
       now.set(event);
       busiest.set(event);
       zones.set(event);
       buckets.set(event);
+      past.follow();
     },
     end() {
       now.end();
@@ -95,10 +97,9 @@ function nowCard() {
       why.hidden = why.textContent === "";
       main.hidden = ratio.hidden = !counted;
       if (!counted) return;
-      const names = row.line === null ? ["offered", "admitted"] : ["offered", "admitted", "line"];
-      charts ??= [rates(main, names, "now"), ratios(ratio, "now")];
-      const lines = row.line === null ? [] : [times.map(() => row.line)];
-      charts[0].set([times, row.curves.offered, row.curves.admitted, ...lines]);
+      charts ??= [rates(main, ["offered", "admitted", "line"], "now"), ratios(ratio, "now")];
+      // The line comes and goes with what the limits file says: where there is none it is drawn nowhere.
+      charts[0].set([times, row.curves.offered, row.curves.admitted, times.map(() => row.line)]);
       charts[1].set([times, row.curves.ratio]);
     },
     end: () => charts?.forEach((chart) => chart.end()),
@@ -117,7 +118,8 @@ function whyNot(row) {
 function busiestCard() {
   const what = el("p");
   const plot = el("div", { class: "plot", role: "img", "aria-label": "The busiest bucket in the last five minutes" });
-  const node = el("section", { class: "card", hidden: true }, el("header", {}, el("h2", {}, "The busiest bucket"), what), plot);
+  const node = el("section", { class: "card", hidden: true }, el("header", {}, el("h2", {}, "The busiest bucket"), what),
+    el("p", { class: "note" }, key("offered"), key("line", "limit")), plot);
   let chart = null;
   return {
     node,
@@ -158,7 +160,7 @@ function bucketCard(asked, change) {
       const of = buckets.searched < buckets.known ? ` of the ${count(buckets.searched)} with most demand` : "";
       say(note, asked.search ? `${several(buckets.found, "fits", "fit")}${of}` : `${several(buckets.known, "bucket")}, those with most demand first`);
       pages.set(buckets.page, buckets.pages);
-      fill(body, buckets.rows.map((of) => el("tr", {},
+      update(body, buckets.rows.map((of) => el("tr", {},
         el("td", { class: "name" }, bucket(of.scope, of.values)),
         el("td", { class: "rate" }, of.rate),
         el("td", { class: "num" }, rate(of.offered)),

@@ -3,8 +3,8 @@
 import { ratioSpark, spark } from "./charts.js";
 import { el, order, rested, say } from "./dom.js";
 import { percent, rate, several, state } from "./format.js";
-import { address } from "./route.js";
-import { pager, searchBox } from "./controls.js";
+import { address, pageOf } from "./route.js";
+import { key, pager, searchBox } from "./controls.js";
 
 const COLUMNS = [
   ["", "State", ""],
@@ -22,9 +22,9 @@ const RISING = new Set(["name", "pipeline"]);
 export function open(root, { settings }, again) {
   const asked = {
     search: settings.get("search") ?? "",
-    sort: settings.get("sort") ?? "over",
+    sort: COLUMNS.some(([sort]) => sort && sort === settings.get("sort")) ? settings.get("sort") : "over",
     reverse: settings.get("reverse") === "true",
-    page: Number(settings.get("page") ?? 0),
+    page: pageOf(settings),
   };
   const rows = new Map();
   const found = el("span", { class: "count", role: "status" });
@@ -36,7 +36,7 @@ export function open(root, { settings }, again) {
   const table = el("table", { class: "folds" },
     el("caption", { class: "visually-hidden" }, "Limits in force"),
     el("thead", {}, el("tr", {}, heads, 
-      el("th", { scope: "col" }, "Last minute", ["offered", "admitted", "limit"].map(key)), el("th", { scope: "col" }, "Ratio"))),
+      el("th", { scope: "col" }, "Last minute", key("offered"), key("admitted"), key("line", "limit")), el("th", { scope: "col" }, "Ratio"))),
     body);
   const empty = el("p", { class: "empty", hidden: true });
   root.append(el("h1", { class: "visually-hidden" }, "Limits"), el("div", { class: "controls" }, search, found, pages.node), table, empty);
@@ -83,10 +83,6 @@ export function open(root, { settings }, again) {
     },
     end: () => rows.forEach((row) => row.end()),
   };
-}
-
-function key(name) {
-  return [el("i", { class: `key ${name === "limit" ? "line" : name}` }), name];
 }
 
 function newRow(name) {

@@ -24,7 +24,7 @@ async function run(query, told, lost, signal) {
     try {
       await read(query, signal, (event) => {
         wait = FIRST_WAIT;
-        told(event);
+        show(event, told, lost);
       });
     } catch (error) {
       if (!signal.aborted) lost(error.message);
@@ -35,32 +35,54 @@ async function run(query, told, lost, signal) {
   }
 }
 
+/** A fault of this page is told as what it is, and does not end the stream. */
+function show(event, told, lost) {
+  try {
+    told(event);
+  } catch (error) {
+    reportError(error);
+    lost(`this page cannot show what came: ${error.message}`);
+  }
+}
+
+/** What comes of asking the controller; it does not answer where that fails by the network. */
+async function answer(promise, own) {
+  try {
+    return await promise;
+  } catch (error) {
+    if (own.aborted) throw own.reason;
+    throw error instanceof TypeError ? new Error("the controller does not answer") : error;
+  }
+}
+
+/** Reads one stream to its end: a controller ends each after some minutes, so that a token that was replaced opens it no longer. */
 async function read(query, signal, told) {
   const own = new AbortController();
-  const end = () => own.abort();
+  const end = () => own.abort(new Error("the page is closed"));
+  const tire = () => own.abort(new Error("the controller has been silent for a minute"));
   signal.addEventListener("abort", end);
-  let watchdog = setTimeout(end, SILENCE);
+  let watchdog = setTimeout(tire, SILENCE);
   try {
-    const response = await ask(`/console/events?${query}`, { signal: own.signal });
+    const response = await answer(ask(`/console/events?${query}`, { signal: own.signal }), own.signal);
     if (!response.ok) await refused(response);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
-      const { value, done } = await reader.read();
-      if (done) throw new Error("the controller ended the stream");
+      const { value, done } = await answer(reader.read(), own.signal);
+      if (done) return;
       clearTimeout(watchdog);
-      watchdog = setTimeout(end, SILENCE);
+      watchdog = setTimeout(tire, SILENCE);
       const events = (rest + value).split("\n\n");
       rest = events.pop();
       for (const event of events) {
         if (event.startsWith("data: ") && !signal.aborted) told(JSON.parse(event.slice(6)));
       }
     }
-  } catch (error) {
-    throw error instanceof TypeError ? new Error("the controller does not answer") : error;
   } finally {
     clearTimeout(watchdog);
     signal.removeEventListener("abort", end);
+    // Whatever ended the reading, nothing of it goes on.
+    end();
   }
 }
 

@@ -17,10 +17,12 @@ import * as token from "./token.js";
 const PAGES = { limits, limit, fleet, file };
 const root = document.getElementById("view");
 const link = document.getElementById("link");
+const linked = document.getElementById("linked");
 let page = null;
 let stream = null;
 let heard = null;
 let reason = "";
+let version = null;
 let hiding;
 // A page that nobody sees gives its stream back after a while: a browser has few for one server, and a controller few for all.
 const HIDDEN = 30_000;
@@ -30,13 +32,13 @@ function open() {
   page?.end();
   root.replaceChildren();
   const place = here();
-  const module = PAGES[place.page] ?? limits;
-  page = module.open(root, place, () => {
+  const name = Object.hasOwn(PAGES, place.page) ? place.page : "limits";
+  page = PAGES[name].open(root, place, () => {
     settle(page.settings());
     listen();
   });
   for (const anchor of document.querySelectorAll("#nav a")) {
-    const current = anchor.getAttribute("href") === `#/${place.page === "limit" ? "limits" : place.page}`;
+    const current = anchor.getAttribute("href") === `#/${name === "limit" ? "limits" : name}`;
     if (current) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
   }
@@ -50,6 +52,7 @@ function listen() {
   stream = follow(page.query(), (event) => {
     heard = Date.now();
     reason = "";
+    stayWith(event.head.version);
     head.tell(event.head);
     own.told(event);
     showLink();
@@ -57,6 +60,20 @@ function listen() {
     reason = why;
     showLink();
   });
+}
+
+/** Another page than before: whoever hears it rather than sees it is told so, and begins at its top. */
+function turn() {
+  open();
+  const heading = root.querySelector("h1");
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+}
+
+/** A release that was installed meanwhile has other files. */
+function stayWith(release) {
+  version ??= release;
+  if (version !== release) location.reload();
 }
 
 /** Whether the figures are those of now, in words. */
@@ -68,12 +85,19 @@ function showLink() {
   document.body.classList.toggle("stale", lost && heard !== null);
   if (heard === null) say(link, lost ? `not connected: ${reason}` : "connecting");
   else say(link, lost ? `not connected: figures are ${lasted(age)} old` : "live");
+  // The age changes each second, and is not worth an interruption.
+  say(linked, lost ? "not connected" : heard === null ? "connecting" : "live");
 }
 
 theme.start(document.getElementById("theme"), recolour);
 token.start(document.getElementById("token"));
 keys.start();
-addEventListener("hashchange", open);
+addEventListener("hashchange", turn);
+// An address that begins with # would be another page.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  root.focus();
+});
 document.addEventListener("visibilitychange", () => {
   clearTimeout(hiding);
   if (document.hidden) hiding = setTimeout(() => stream.stop(), HIDDEN);

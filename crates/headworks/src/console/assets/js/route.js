@@ -4,7 +4,22 @@
 export function here() {
   const [path, query = ""] = location.hash.replace(/^#/, "").split("?");
   const [, page = "limits", name = ""] = path.split("/");
-  return { page: page || "limits", name: decodeURIComponent(name), settings: new URLSearchParams(query) };
+  return { page: page || "limits", name: decoded(name), settings: new URLSearchParams(query) };
+}
+
+// What somebody wrote by hand may be no encoding.
+function decoded(name) {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+/** The page of a list that settings ask for, from 0. */
+export function pageOf(settings) {
+  const page = Number(settings.get("page") ?? 0);
+  return Number.isSafeInteger(page) && page >= 0 ? page : 0;
 }
 
 /** The address of a page. */

@@ -1,45 +1,48 @@
 // What a limit did in the last 24 hours, or would have done in shadow.
 
 import { hours } from "./charts.js";
-import { el, fill, say } from "./dom.js";
+import { key } from "./controls.js";
+import { el, say, update } from "./dom.js";
 import { clock, count, lasted, moment, percent, rate, several } from "./format.js";
 import { json } from "./token.js";
 
 const ANEW = 10_000;
 
-/** The card of a limit's trial, which reads it anew now and then. */
+/** The card of a limit's trial; `follow()` reads it anew if that is due, so that nobody asks for what nobody looks at. */
 export function card(name) {
   const title = el("h2", {}, "The last 24 hours");
   const since = el("p");
   const said = el("div");
   const plot = el("div", { class: "plot", role: "img", "aria-label": "Peak rate and what was over the limit, hour by hour" });
   const more = el("div");
-  const node = el("section", { class: "card", "data-trial": true }, el("header", {}, title, since), said, plot, more);
+  const keys = el("p", { class: "note" }, key("admitted", "peak"), key("offered", "over, on average"));
+  const node = el("section", { class: "card", "data-trial": true }, el("header", {}, title, since), said, keys, plot, more);
   let chart = null;
+  let due = 0;
   const read = async () => {
     try {
       const trial = await json(`/trial?limit=${encodeURIComponent(name)}`);
       say(since, `known for ${lasted(trial.until - trial.since)}${trial.changed === null ? "" : `, changed at ${moment(trial.changed)}`}`);
-      fill(said, summary(trial));
-      fill(more, hardest(trial), worst(trial));
-      plot.hidden = trial.minutes === 0;
+      update(said, summary(trial));
+      update(more, hardest(trial), worst(trial));
+      plot.hidden = keys.hidden = trial.minutes === 0;
       if (trial.minutes > 0) {
         chart ??= hours(plot);
         chart.set(byHour(trial));
       }
     } catch (error) {
-      plot.hidden = true;
-      fill(said, el("p", { class: "note" }, error.message));
+      plot.hidden = keys.hidden = true;
+      update(said, el("p", { class: "note" }, error.message));
     }
   };
-  read();
-  const timer = setInterval(read, ANEW);
   return {
     node,
-    end() {
-      clearInterval(timer);
-      chart?.end();
+    follow() {
+      if (Date.now() < due) return;
+      due = Date.now() + ANEW;
+      read();
     },
+    end: () => chart?.end(),
   };
 }
 
