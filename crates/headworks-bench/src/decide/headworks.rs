@@ -44,7 +44,7 @@ impl Ready {
     pub(super) fn new(key: &Key, limits: i32, guarded: bool) -> Self {
         let each: Vec<_> = (0..limits).map(|n| format!("{{name: l{n}, rate: 1000/second}}")).collect();
         let limiter = limiter(&each.join(", "));
-        let prepared = limiter.prepare(&pairs(key));
+        let mut prepared = limiter.prepare(&pairs(key));
         prepared.check(None);
         limiter.rehearse(headroom(), guarded.then_some(GUARD), true);
         Self { prepared, limits }
@@ -53,7 +53,9 @@ impl Ready {
 
 impl Competitor for Ready {
     fn decide(&self, requests: &Requests<'_>) -> usize {
-        requests.iter().filter(|_| self.prepared.check(None).allowed).count()
+        // Each thread has one of its own.
+        let mut prepared = self.prepared.clone();
+        requests.iter().filter(|_| prepared.check(None).allowed).count()
     }
 
     fn share(&self) -> f64 {

@@ -109,6 +109,7 @@ fn entrants(workload: &Workload, only: &str) -> Vec<Entrant> {
     let mut entrants = vec![Entrant::new(floor::EMPTY, floor::Empty(quota))];
     if quota == Quota::Ample {
         entrants.push(Entrant::new(headworks::KEYED, headworks::Keyed::new(&every, keys == 1)));
+        entrants.push(Entrant::new(others::THROTTLECRAB, others::Throttlecrab::new(keys)));
     }
     if quota == Quota::Ample && keys == 1 {
         let ready = |name, limits, guarded| Entrant::new(name, headworks::Ready::new(one, limits, guarded));
@@ -125,7 +126,6 @@ fn entrants(workload: &Workload, only: &str) -> Vec<Entrant> {
     entrants.extend([
         Entrant::new(headworks::EXACT, headworks::Exact::new(quota)),
         Entrant::new(governor::KEYED, governor::Keyed::new(quota)),
-        Entrant::new(others::THROTTLECRAB, others::Throttlecrab::new(quota, keys)),
         Entrant::new(others::LIMITADOR, others::Limitador::new(quota)),
     ]);
     entrants.retain(|entrant| entrant.name == floor::EMPTY || entrant.name.contains(only));

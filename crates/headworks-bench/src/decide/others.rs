@@ -41,26 +41,25 @@ impl Competitor for Limitador {
     }
 }
 
-/// The crate `throttlecrab`. One thread at a time may use its limiter, so it is in a mutex, as in its own server.
-pub(super) struct Throttlecrab {
-    limiter: Mutex<throttlecrab::RateLimiter<PeriodicStore>>,
-    burst: i64,
-}
+/// The crate `throttlecrab`. One thread at a time may use its limiter, so it is in a mutex, as in its own server. It is not asked for
+/// denials: a bucket that holds one request is forgotten at once by its release 0.4, and denies nothing.
+pub(super) struct Throttlecrab(Mutex<throttlecrab::RateLimiter<PeriodicStore>>);
+
+/// More than any turn asks for.
+const BURST: i64 = 1 << 30;
 
 impl Throttlecrab {
-    pub(super) fn new(quota: Quota, keys: usize) -> Self {
+    pub(super) fn new(keys: usize) -> Self {
         let store = PeriodicStore::with_capacity(keys.max(1000));
-        let burst = if quota == Quota::Ample { 1 << 30 } else { 1 };
-        Self { limiter: Mutex::new(throttlecrab::RateLimiter::new(store)), burst }
+        Self(Mutex::new(throttlecrab::RateLimiter::new(store)))
     }
 }
 
 impl Competitor for Throttlecrab {
     fn decide(&self, requests: &Requests<'_>) -> usize {
         let allows = |key: &&super::workload::Key| {
-            let mut limiter = self.limiter.lock().expect("no competitor panics");
-            let period = if self.burst == 1 { 3600 } else { 60 };
-            let told = limiter.rate_limit(key.tenant(), self.burst, self.burst, period, 1, SystemTime::now());
+            let mut limiter = self.0.lock().expect("no competitor panics");
+            let told = limiter.rate_limit(key.tenant(), BURST, BURST, 60, 1, SystemTime::now());
             told.is_ok_and(|(allowed, _)| allowed)
         };
         requests.iter().filter(allows).count()
