@@ -135,11 +135,6 @@ impl Buckets {
         }
     }
 
-    /// The number of the bucket for values that find no place.
-    pub(super) fn rest_number(&self) -> Option<u32> {
-        self.rest.get().copied()
-    }
-
     /// What was counted in a record after it was forgotten.
     pub(super) fn count_late(&self, counts: Counts) {
         *self.forgotten() += counts;

@@ -3,22 +3,26 @@
 //! Requests find records without a lock; only the first request of a bucket takes one, to enter it. The uplink does the
 //! rest: it forgets buckets, and says which are so hot that threads count for themselves.
 
+mod counting;
+mod handle;
+
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use headworks_core::agent::InForce;
-use headworks_core::bucket::{BucketKey, Counts, Values};
+use headworks_core::bucket::{BucketKey, Values};
 use headworks_core::units::{Headroom, Moment};
 
-use super::cells::{Cell, MOST_HOT, Stripe};
+use super::cells::{Cell, Stripe};
 use super::key::{Hashing, Key};
 use super::local::Hands;
 use super::record::{Name, Record};
-use super::slab::{Held, Slab};
+use super::slab::Slab;
 use super::table::Table;
+
+pub(crate) use handle::{Handle, Reader};
 
 /// No thread is in the middle of a decision for so long: after this a record that nobody finds any more is used for another
 /// bucket.
@@ -312,224 +316,11 @@ impl Ledger {
     }
 }
 
-/// How threads count for themselves.
-impl Ledger {
-    /// The cells of a thread that begins to decide.
-    pub(super) fn join(&self) -> (Arc<Stripe>, Arc<AtomicI64>, Arc<Table>) {
-        let table = self.table.load_full();
-        let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
-        let stripe = stripes.free.pop().unwrap_or_else(|| {
-            let made = Arc::<Stripe>::default();
-            stripes.all.push(made.clone());
-            made
-        });
-        self.threads.fetch_add(1, Relaxed);
-        (stripe, self.threads.clone(), table)
-    }
-
-    /// A thread is gone: another may go on in its cells.
-    pub(super) fn part(&self, stripe: &Arc<Stripe>) {
-        self.threads.fetch_sub(1, Relaxed);
-        self.stripes.write().unwrap_or_else(PoisonError::into_inner).free.push(stripe.clone());
-    }
-
-    /// Reads what was counted; nothing is brought in meanwhile.
-    pub(crate) fn reader(&self) -> Reader<'_> {
-        Reader { ledger: self, stripes: self.stripes.read().unwrap_or_else(PoisonError::into_inner) }
-    }
-
-    /// From now on threads count for themselves in this bucket, if there are cells left.
-    pub(super) fn heat(&self, number: u32) {
-        let mut heat = held(&self.heat);
-        let Some(record) = self.slab.get(number).filter(|record| record.cell().is_none()) else { return };
-        let next = (heat.next < MOST_HOT).then_some(heat.next);
-        let Some(cell) = heat.free.pop().or(next) else { return };
-        heat.next = heat.next.max(cell + 1);
-        record.heat(cell);
-    }
-
-    /// From now on they count together again.
-    pub(super) fn cool(&self, number: u32, now: Moment) {
-        if let Some(record) = self.slab.get(number).filter(|record| record.is_hot()) {
-            record.cool();
-            held(&self.heat).cooling.push_back((now, number));
-        }
-    }
-
-    /// Brings in what is in cells where nobody counts any more.
-    fn bring_in(&self, now: Moment) {
-        let mut heat = held(&self.heat);
-        if heat.cooling.front().is_none_or(|(since, _)| now.since(*since) < COOLS) {
-            return;
-        }
-        let stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
-        while let Some((since, number)) = heat.cooling.front().copied() {
-            if now.since(since) < COOLS {
-                return;
-            }
-            heat.cooling.pop_front();
-            let Some(record) = self.slab.get(number) else { continue };
-            let Some(cell) = record.cell() else { continue };
-            for cell in stripes.all.iter().filter_map(|stripe| stripe.peek(cell)) {
-                record.bring_in(cell.tally.counts());
-                cell.clear();
-            }
-            record.leave_cell();
-            heat.free.push(cell);
-        }
-    }
-
-    /// A prepared request counts in a cell of its own, and holds on to the record: it is not forgotten.
-    pub(super) fn lend(&self, number: u32) -> Option<(Held, Arc<Cell>)> {
-        let held = self.slab.hold(number)?;
-        let cell = Arc::<Cell>::default();
-        let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
-        stripes.prepared.entry(number).or_default().push(cell.clone());
-        held.record().set_pinned(true);
-        self.threads.fetch_add(1, Relaxed);
-        Some((held, cell))
-    }
-
-    /// The record is nobody's any more. What is still counted in cells that were lent is of no bucket.
-    fn recall(&self, number: u32) {
-        let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
-        let cells = stripes.prepared.remove(&number).unwrap_or_default();
-        if let Some(record) = self.slab.get(number) {
-            cells.iter().for_each(|cell| record.bring_in(cell.tally.counts()));
-        }
-    }
-
-    /// It does so no longer. Of a record that is another bucket's by now there is nothing to give back.
-    pub(super) fn give_back(&self, number: u32, cell: &Arc<Cell>) {
-        self.threads.fetch_sub(1, Relaxed);
-        let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(cells) = stripes.prepared.get_mut(&number) else { return };
-        let Some(place) = cells.iter().position(|lent| Arc::ptr_eq(lent, cell)) else { return };
-        cells.swap_remove(place);
-        let is_last = cells.is_empty();
-        if let Some(record) = self.slab.get(number) {
-            record.bring_in(cell.tally.counts());
-            record.set_pinned(!is_last);
-        }
-        if is_last {
-            stripes.prepared.remove(&number);
-        }
-    }
-}
-
 impl Writer {
     fn take_number(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.next += 1;
             self.next - 1
         })
-    }
-}
-
-/// Reads what buckets have counted, each in full, wherever it was counted.
-#[derive(Debug)]
-pub(crate) struct Reader<'a> {
-    ledger: &'a Ledger,
-    stripes: RwLockReadGuard<'a, Stripes>,
-}
-
-impl Reader<'_> {
-    /// What was counted in a record and its cells.
-    pub(super) fn counts(&self, number: u32, record: &Record) -> Counts {
-        let mut counts = record.counts();
-        if record.is_pinned()
-            && let Some(cells) = self.stripes.prepared.get(&number)
-        {
-            cells.iter().for_each(|cell| counts += cell.tally.counts());
-        }
-        if let Some(cell) = record.cell() {
-            let cells = self.stripes.all.iter().filter_map(|stripe| stripe.peek(cell));
-            cells.for_each(|cell| counts += cell.tally.counts());
-        }
-        counts
-    }
-
-    /// What was counted in the bucket of a handle.
-    pub(crate) fn of(&self, handle: &Handle) -> Counts {
-        let record = self.ledger.record(handle.number);
-        record.map(|record| self.counts(handle.number, record)).unwrap_or_default()
-    }
-}
-
-/// A bucket's record, as the uplink holds it.
-#[derive(Clone, Debug)]
-pub(crate) struct Handle {
-    ledger: Arc<Ledger>,
-    number: u32,
-    life: u32,
-}
-
-impl Handle {
-    fn record(&self) -> Option<&Record> {
-        self.ledger.slab.get(self.number).filter(|record| record.life() == self.life)
-    }
-
-    /// The number of the record.
-    pub(super) fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// Whose bucket it is; 0 if nobody's.
-    pub(crate) fn owner(&self) -> u32 {
-        self.record().map_or(0, Record::owner)
-    }
-
-    /// The bucket; `None` if it is gone.
-    pub(crate) fn key(&self) -> Option<BucketKey> {
-        self.ledger.key(self.record()?)
-    }
-
-    /// Puts in force what decisions on it go by.
-    pub(crate) fn set(&self, in_force: InForce, now: Moment) {
-        self.record().iter().for_each(|record| record.set(in_force, now));
-    }
-
-    /// What was counted in it so far.
-    pub(crate) fn counts(&self) -> Counts {
-        self.ledger.reader().of(self)
-    }
-
-    /// Whether no request finds it any more: its limit is gone, or it was forgotten.
-    pub(crate) fn is_retired(&self) -> bool {
-        self.record().is_none()
-    }
-
-    /// Whether its values are not tracked.
-    pub(crate) fn is_away(&self) -> bool {
-        self.record().is_some_and(Record::is_away)
-    }
-
-    /// From now on its values are tracked, or not.
-    pub(crate) fn set_away(&self, away: bool) {
-        self.record().iter().for_each(|record| record.set_away(away));
-    }
-
-    /// Whether a request asked for it since the last call.
-    pub(crate) fn was_wanted(&self) -> bool {
-        self.record().is_some_and(Record::was_wanted)
-    }
-
-    /// Whether a prepared request holds on to it.
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.record().is_some_and(Record::is_pinned)
-    }
-
-    /// Whether threads count for themselves in it.
-    pub(crate) fn is_hot(&self) -> bool {
-        self.record().is_some_and(Record::is_hot)
-    }
-
-    /// Lets threads count for themselves in it, or not.
-    pub(crate) fn set_hot(&self, hot: bool, now: Moment) {
-        if hot {
-            self.ledger.heat(self.number);
-        } else {
-            self.ledger.cool(self.number, now);
-        }
     }
 }

@@ -54,6 +54,11 @@ impl Local {
             forms: Forms::default(),
         }
     }
+
+    #[inline(always)]
+    fn is_of(&self, limiter: &Arc<Inner>) -> bool {
+        std::ptr::eq(self.limiter.as_ptr(), Arc::as_ptr(limiter))
+    }
 }
 
 /// The rules in force, as a thread has them once it has looked whether there are newer ones.
@@ -88,28 +93,29 @@ pub(super) fn with<R>(limiter: &Arc<Inner>, decide: impl FnOnce(&mut Local) -> R
     // None the first time, and in a thread that is about to end.
     let taken = LOCALS.try_with(Cell::take).ok().flatten();
     let mut locals = taken.unwrap_or_default();
-    let is_it = |local: &Local| std::ptr::eq(local.limiter.as_ptr(), Arc::as_ptr(limiter));
-    let place = match locals.iter().position(is_it) {
+    let place = match locals.iter().position(|local| local.is_of(limiter)) {
         Some(place) => place,
         None => add(&mut locals, limiter),
     };
     let decided = decide(&mut locals[place]);
-    // Where there is no place for it any more, it ends with this decision.
-    if let Ok(Some(others)) = LOCALS.try_with(|cell| cell.replace(Some(locals))) {
-        leave(others);
-    }
+    put_back(locals);
     decided
 }
 
 /// Looks at the thread's part of a limiter, if it has one.
 pub(super) fn peek<R>(limiter: &Arc<Inner>, look: impl FnOnce(&Local) -> Option<R>) -> Option<R> {
     let locals = LOCALS.try_with(Cell::take).ok().flatten()?;
-    let local = locals.iter().find(|local| std::ptr::eq(local.limiter.as_ptr(), Arc::as_ptr(limiter)));
-    let seen = local.and_then(look);
+    let seen = locals.iter().find(|local| local.is_of(limiter)).and_then(look);
+    put_back(locals);
+    seen
+}
+
+/// Where there is no place for it any more, it ends with this decision.
+#[inline(always)]
+fn put_back(locals: Locals) {
     if let Ok(Some(others)) = LOCALS.try_with(|cell| cell.replace(Some(locals))) {
         leave(others);
     }
-    seen
 }
 
 /// A decision within a decision had a part of its own.

@@ -50,7 +50,6 @@ pub(super) struct Record {
     cell: AtomicU32,
     /// What is said of it in single bits, and above them how often it was another bucket's before.
     flags: AtomicU32,
-    _room: u32,
     /// By which override it goes, and since when: place and generation.
     ruling: AtomicU64,
     headroom: AtomicU64,
@@ -72,7 +71,6 @@ impl Default for Record {
             hot: AtomicU32::default(),
             cell: AtomicU32::default(),
             flags: AtomicU32::default(),
-            _room: 0,
             ruling: AtomicU64::default(),
             headroom: AtomicU64::default(),
             long: ArcSwapOption::empty(),

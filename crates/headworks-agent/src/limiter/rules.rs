@@ -180,8 +180,7 @@ impl Rules {
         ledger.for_each(|number, record| {
             let Some(place) = self.by_owner.get(&record.owner()).copied() else { return };
             let counts = reader.counts(number, record);
-            let is_rest = self.stages[place].buckets.rest_number() == Some(number);
-            stats[place].add(counts, record.headroom().drop_ratio(), is_rest);
+            stats[place].add(counts, record.headroom().drop_ratio(), record.is_rest());
         });
         drop(reader);
         stats.extend(self.exact.iter().map(exact_stats));
