@@ -91,7 +91,7 @@ impl Stage {
     /// Whether an override turns the bucket of these values off. Values that are not tracked are no override's.
     pub(super) fn turns_off(&self, record: &Record) -> bool {
         let Some(ruled) = self.overridden.as_ref().filter(|ruled| ruled.turns_off) else { return false };
-        let values = record.values(self.limit.per.len());
+        let values = record.values();
         values.is_some_and(|values| ruled.overridden.of_values(&values).0.mode == Mode::Off)
     }
 
