@@ -3,15 +3,20 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Words that a record has room for.
-pub(super) const WORDS: usize = 8;
+/// Words that a record has room for beside what decisions read, which is enough for most.
+pub(super) const NEAR: usize = 5;
+/// Words that it has room for elsewhere.
+pub(super) const FAR: usize = 3;
 /// Where the last word of a value has its length: no value that finds room is so long that it needs more than the uppermost byte.
 const LENGTH_AT: u32 = 56;
 
 /// The values of a bucket: each in words of its own, of which the last one has room for seven bytes, and in its uppermost the length of
 /// the value plus one. So they can be told apart from the end, and `a_b` and `c` are not `a` and `b_c`.
-#[derive(Debug, Default)]
-pub(super) struct Key([AtomicU64; WORDS]);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key<'r> {
+    pub(super) near: &'r [AtomicU64; NEAR],
+    pub(super) far: &'r [AtomicU64; FAR],
+}
 
 /// A value by its words. They are made from the text in registers, for the hash and once more to compare: what is written to memory and
 /// read again at once waits, and a decision waits for it.
@@ -46,12 +51,14 @@ fn all_words(value: &[u8]) -> impl Iterator<Item = u64> {
     whole.iter().map(|chunk| u64::from_le_bytes(*chunk)).chain([last])
 }
 
-impl Key {
+impl Key<'_> {
     /// Keeps these values; how many words they take. `None` if they are too long, and nothing is kept.
     pub(super) fn keep(&self, values: &[&str]) -> Option<u32> {
         let words: Vec<u64> = values.iter().flat_map(|value| all_words(value.as_bytes())).collect();
-        let taken = self.0.get(..words.len())?;
-        taken.iter().zip(&words).for_each(|(kept, word)| kept.store(*word, Relaxed));
+        if words.len() > NEAR + FAR {
+            return None;
+        }
+        self.near.iter().chain(self.far).zip(&words).for_each(|(kept, word)| kept.store(*word, Relaxed));
         u32::try_from(words.len()).ok()
     }
 
@@ -79,12 +86,27 @@ impl Key {
 
     #[inline(always)]
     fn has(&self, at: usize, word: u64) -> bool {
-        self.0.get(at).is_some_and(|kept| kept.load(Relaxed) == word)
+        match self.near.get(at) {
+            Some(kept) => kept.load(Relaxed) == word,
+            None => self.has_far(at - NEAR, word),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn has_far(&self, at: usize, word: u64) -> bool {
+        self.far.get(at).is_some_and(|kept| kept.load(Relaxed) == word)
     }
 
     /// The values again, which take so many words.
     pub(super) fn values(&self, words: u32) -> Vec<String> {
-        let kept = self.0.iter().take(words as usize).map(|word| word.load(Relaxed)).collect::<Vec<_>>();
+        let kept = self
+            .near
+            .iter()
+            .chain(self.far)
+            .take(words as usize)
+            .map(|word| word.load(Relaxed))
+            .collect::<Vec<_>>();
         let mut left = &*kept;
         let mut values: Vec<String> = std::iter::from_fn(|| take_last(&mut left)).collect();
         values.reverse();
@@ -185,10 +207,11 @@ mod tests {
         fn values_come_back_and_only_the_same_are_found(
             one in prop::collection::vec(TEXT, 1..4), other in prop::collection::vec(TEXT, 1..4),
         ) {
-            let key = Key::default();
+            let (near, far) = Default::default();
+            let key = Key { near: &near, far: &far };
             let words: usize = one.iter().map(|value| value.len() / 8 + 1).sum();
             let kept = key.keep(&texts(&one).collect::<Vec<_>>());
-            prop_assert_eq!(kept.is_some(), words <= WORDS);
+            prop_assert_eq!(kept.is_some(), words <= NEAR + FAR);
             let Some(kept) = kept else { return Ok(()) };
             prop_assert_eq!(&key.values(kept), &one);
             prop_assert_eq!(key.begins_with(texts(&one)), Some(words));
@@ -204,7 +227,8 @@ mod tests {
         // The first eight bytes read as the last word of a value of three bytes, and so on.
         let tricky = ["abc\0\0\0\0\u{4}xyz", "abc\0\0\0\0\u{4}\0\0\0\0\0\0\0\0abc"];
         for value in tricky {
-            let key = Key::default();
+            let (near, far) = Default::default();
+            let key = Key { near: &near, far: &far };
             let kept = key.keep(&[value]).unwrap() as usize;
             assert_ne!(key.begins_with(["abc"].into_iter()), Some(kept), "{value:?}");
             assert_ne!(key.begins_with(["abc", "xyz"].into_iter()), Some(kept), "{value:?}");

@@ -16,7 +16,7 @@ use headworks_core::units::{Headroom, Moment};
 use super::allowance::Allowance;
 use super::bell::Bell;
 use super::cells::Cell;
-use super::key::Key;
+use super::key::{FAR, Key, NEAR};
 use super::local::Hands;
 use super::tally::{Alone, Shared, Tally};
 
@@ -36,8 +36,8 @@ const ONE_LIFE: u32 = 1 << FLAG_BITS;
 /// Bits of a word of the ruling that are the place; the others are the generation.
 const RULE_BITS: u32 = 24;
 
-/// Three cache lines: what decisions read, what they write unless the bucket is hot, and by which values it is found. A record
-/// is used again for another bucket a while after its own was forgotten; a request that stood still for so long in between may be
+/// Three cache lines: by what it is found and what decisions read; what they write unless the bucket is hot; and what few of them need.
+/// With a hundred thousand buckets each line comes from afar. A record is used again for another bucket a while after its own was forgotten; a request that stood still for so long in between may be
 /// counted in that one.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -53,18 +53,24 @@ pub(super) struct Record {
     flags: AtomicU32,
     /// Words of the key in use; 0 for a record that is not found by one.
     words: AtomicU32,
-    /// By which override it goes, and since when: place and generation.
-    ruling: AtomicU64,
-    headroom: AtomicU64,
-    /// The values if they are too long for `key`.
-    long: ArcSwapOption<Vec<String>>,
-    allowance: Allowance,
+    near: [AtomicU64; NEAR],
+
     tally: Tally,
     draw: AtomicU64,
-    key: Key,
+    headroom: AtomicU64,
+    /// Reaches into the third line, with what is needed when tokens come.
+    allowance: Allowance,
+
+    /// By which override it goes, and since when: place and generation.
+    ruling: AtomicU64,
+    /// The values if they are too long for a key.
+    long: ArcSwapOption<Vec<String>>,
+    far: [AtomicU64; FAR],
 }
 
 const _: () = assert!(size_of::<Record>() == 192, "a million of them should take 192 MB");
+const _: () =
+    assert!(std::mem::offset_of!(Record, tally) == 64, "what is read and what is written lie apart");
 
 impl Default for Record {
     fn default() -> Self {
@@ -75,13 +81,14 @@ impl Default for Record {
             cell: AtomicU32::default(),
             flags: AtomicU32::default(),
             words: AtomicU32::default(),
-            ruling: AtomicU64::default(),
-            headroom: AtomicU64::default(),
-            long: ArcSwapOption::empty(),
-            allowance: Allowance::default(),
+            near: Default::default(),
             tally: Tally::default(),
             draw: AtomicU64::default(),
-            key: Key::default(),
+            headroom: AtomicU64::default(),
+            allowance: Allowance::default(),
+            ruling: AtomicU64::default(),
+            long: ArcSwapOption::empty(),
+            far: Default::default(),
         }
     }
 }
@@ -97,7 +104,7 @@ impl Record {
         self.ruling.store(0, Relaxed);
         let life = self.flags.load(Relaxed) & !(ONE_LIFE - 1);
         self.flags.store(life | if values.is_none() { REST } else { 0 }, Relaxed);
-        let words = values.map_or(Some(0), |values| self.key.keep(values));
+        let words = values.map_or(Some(0), |values| self.key().keep(values));
         self.words.store(words.unwrap_or(0), Relaxed);
         let long = values.filter(|_| words.is_none());
         self.long
@@ -130,7 +137,12 @@ impl Record {
         if words == 0 {
             return self.owner() == owner && self.is_long(values);
         }
-        self.owner() == owner && self.key.begins_with(values) == Some(words)
+        self.owner() == owner && self.key().begins_with(values) == Some(words)
+    }
+
+    #[inline(always)]
+    fn key(&self) -> Key<'_> {
+        Key { near: &self.near, far: &self.far }
     }
 
     #[cold]
@@ -144,7 +156,7 @@ impl Record {
             return None;
         }
         let long = self.long.load_full();
-        Some(long.map_or_else(|| self.key.values(self.words.load(Relaxed)), |long| Vec::clone(&long)))
+        Some(long.map_or_else(|| self.key().values(self.words.load(Relaxed)), |long| Vec::clone(&long)))
     }
 
     /// By which override it goes: its place, if it was looked up in this generation of the limit's rules.

@@ -12,6 +12,7 @@ use super::Competitor;
 use super::workload::{Key, Quota, Requests};
 
 pub(super) const KEYED: &str = "headworks keyed";
+pub(super) const CHECK: &str = "headworks check";
 pub(super) const EXACT: &str = "headworks exact";
 
 /// One request in ten is dropped.
@@ -63,23 +64,47 @@ impl Competitor for Ready {
     }
 }
 
-/// Requests by three values, each of which has a bucket of its own.
+/// A limiter with a bucket for each of these keys, which are all that come; few of them are hot.
+fn by_key(keys: &Requests<'_>, hot: bool) -> Limiter {
+    let limiter =
+        limiter("{name: each, per: [service, tenant, route], rate: 1000/second, max_buckets: 1000000}");
+    for key in keys.iter() {
+        limiter.check(Attributes::new(&pairs(key)), None);
+    }
+    limiter.rehearse(headroom(), None, hot);
+    limiter
+}
+
+/// Requests by three values, whose keys are known beforehand.
 pub(super) struct Keyed(Limiter);
 
 impl Keyed {
-    /// `keys` are all that come; few of them are hot.
     pub(super) fn new(keys: &Requests<'_>, hot: bool) -> Self {
-        let limiter =
-            limiter("{name: each, per: [service, tenant, route], rate: 1000/second, max_buckets: 1000000}");
-        for key in keys.iter() {
-            limiter.check(Attributes::new(&pairs(key)), None);
-        }
-        limiter.rehearse(headroom(), None, hot);
-        Self(limiter)
+        Self(by_key(keys, hot))
     }
 }
 
 impl Competitor for Keyed {
+    fn decide(&self, requests: &Requests<'_>) -> usize {
+        let mut keyed = self.0.keyed(["service", "tenant", "route"]);
+        requests.iter().filter(|key| keyed.check(key.values(), None).allowed).count()
+    }
+
+    fn share(&self) -> f64 {
+        HEADROOM
+    }
+}
+
+/// The same for who comes with keys and values.
+pub(super) struct Check(Limiter);
+
+impl Check {
+    pub(super) fn new(keys: &Requests<'_>, hot: bool) -> Self {
+        Self(by_key(keys, hot))
+    }
+}
+
+impl Competitor for Check {
     fn decide(&self, requests: &Requests<'_>) -> usize {
         requests.iter().filter(|key| self.0.check(Attributes::new(&pairs(key)), None).allowed).count()
     }
@@ -99,14 +124,14 @@ impl Exact {
             Quota::Spent => "1/hour",
         };
         Self(limiter(&format!(
-            "{{name: each, per: [key], rate: {rate}, enforcement: exact, max_buckets: 1000000}}"
+            "{{name: each, per: [service, tenant, route], rate: {rate}, enforcement: exact, max_buckets: 1000000}}"
         )))
     }
 }
 
 impl Competitor for Exact {
     fn decide(&self, requests: &Requests<'_>) -> usize {
-        let allows = |key: &&Key| self.0.check(Attributes::new(&[("key", key.tenant())]), None).allowed;
+        let allows = |key: &&Key| self.0.check(Attributes::new(&pairs(key)), None).allowed;
         requests.iter().filter(allows).count()
     }
 }
