@@ -11,6 +11,7 @@ mod admin;
 mod aggregator_away;
 mod alerts;
 mod bans;
+mod bench_cost;
 mod bench_idle;
 mod bench_surge;
 mod budgets;
