@@ -34,6 +34,7 @@ mod hostile_plan;
 mod hostile_text;
 mod http_api;
 mod idle;
+mod instructions;
 mod large_limits;
 mod latency_in_faults;
 mod limit_held;

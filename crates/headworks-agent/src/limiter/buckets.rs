@@ -49,7 +49,7 @@ impl Buckets {
     #[inline]
     pub(super) fn find<'l, 'v>(
         &self,
-        values: impl Iterator<Item = &'v str> + Clone,
+        values: &(impl Iterator<Item = &'v str> + Clone),
         ledger: &'l Ledger,
         hands: &mut Hands,
     ) -> Option<Found<'l>> {

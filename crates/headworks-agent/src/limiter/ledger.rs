@@ -127,7 +127,7 @@ impl Ledger {
     pub(super) fn find<'v>(
         &self,
         owner: u32,
-        values: impl Iterator<Item = &'v str> + Clone,
+        values: &(impl Iterator<Item = &'v str> + Clone),
         hands: &mut Hands,
     ) -> Option<(u32, &Record)> {
         let hash = self.hashing.of(owner, values.clone());

@@ -18,7 +18,6 @@ mod local;
 mod pipeline;
 mod prepared;
 mod record;
-#[cfg(feature = "rehearsal")]
 mod rehearsal;
 mod rules;
 #[cfg(feature = "redis")]

@@ -115,7 +115,7 @@ impl Stage {
         ledger: &'l Ledger,
         hands: &mut Hands,
     ) -> Option<Place<'s, 'l>> {
-        match (self.buckets.find(values.clone(), ledger, hands), &self.overridden) {
+        match (self.buckets.find(&values, ledger, hands), &self.overridden) {
             (Some(found), None) => Some(Place { found, rule: 0, limit: &self.limit }),
             (found, ruled) => {
                 let values: Values<'v> = values.collect();
