@@ -3,6 +3,9 @@
 //! Competitors take turns in one process, so that what else the machine does meets all of them alike.
 
 mod decide;
+mod limiter;
+mod memory;
+mod stalls;
 mod statistics;
 mod store;
 
@@ -23,12 +26,16 @@ struct Cli {
 enum Command {
     // Its help is that of its flags: a doc comment here would take its place.
     Decide(decide::DecideArgs),
+    Memory(memory::MemoryArgs),
+    Stalls(stalls::StallsArgs),
     Store(store::StoreArgs),
 }
 
 fn main() -> ExitCode {
     let ran = match Cli::parse().command {
         Command::Decide(args) => decide::run(&args),
+        Command::Memory(args) => memory::run(&args),
+        Command::Stalls(args) => stalls::run(&args),
         Command::Store(args) => store::run(&args),
     };
     match ran {
