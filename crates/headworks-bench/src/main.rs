@@ -2,9 +2,12 @@
 //!
 //! Competitors take turns in one process, so that what else the machine does meets all of them alike.
 
+mod accuracy;
 mod decide;
 mod limiter;
 mod memory;
+mod peers;
+mod serve;
 mod stalls;
 mod statistics;
 mod store;
@@ -26,6 +29,8 @@ struct Cli {
 enum Command {
     // Its help is that of its flags: a doc comment here would take its place.
     Decide(decide::DecideArgs),
+    Serve(serve::ServeArgs),
+    Accuracy(accuracy::AccuracyArgs),
     Memory(memory::MemoryArgs),
     Stalls(stalls::StallsArgs),
     Store(store::StoreArgs),
@@ -34,6 +39,8 @@ enum Command {
 fn main() -> ExitCode {
     let ran = match Cli::parse().command {
         Command::Decide(args) => decide::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Accuracy(args) => accuracy::run(&args),
         Command::Memory(args) => memory::run(&args),
         Command::Stalls(args) => stalls::run(&args),
         Command::Store(args) => store::run(&args),
