@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::peers::{
     Allow, Ask, Connection, Headworks, Incr, LimitReq, Nginx, Place, Programs, Redis, SortedSet, Throttle,
-    Throttlecrab,
+    Throttlecrab, found,
 };
 use crate::statistics::table;
 
@@ -75,25 +75,21 @@ pub(crate) fn run(args: &AccuracyArgs) -> io::Result<()> {
         let places: Vec<&Place> = headworks.agents.iter().map(|(tcp, _)| tcp).collect();
         measure("headworks, 4 agents", &places, Arc::new(Allow))?;
     }
-    {
-        let redis = Redis::start(programs)?;
+    if let Some(redis) = found(Redis::start(programs)) {
         let of = |unique| Arc::new(SortedSet { per_second: LIMIT, unique });
         measure("redis INCR, fixed window", &[&redis.tcp], Arc::new(Incr { per_second: LIMIT }))?;
         measure("redis sorted set, by millisecond", &[&redis.tcp], of(false))?;
         measure("redis sorted set, unique members", &[&redis.tcp], of(true))?;
     }
-    {
-        let throttlecrab = Throttlecrab::start(programs)?;
+    if let Some(throttlecrab) = found(Throttlecrab::start(programs)) {
         let of = |burst| Arc::new(Throttle { per_second: LIMIT, burst });
         measure("throttlecrab-server, burst of a second", &[&throttlecrab.tcp], of(LIMIT))?;
     }
-    {
-        let throttlecrab = Throttlecrab::start(programs)?;
+    if let Some(throttlecrab) = found(Throttlecrab::start(programs)) {
         let of = |burst| Arc::new(Throttle { per_second: LIMIT, burst });
         measure("throttlecrab-server, burst of a tenth", &[&throttlecrab.tcp], of(LIMIT / 10))?;
     }
-    {
-        let nginx = Nginx::start(programs, LIMIT, LIMIT / 10)?;
+    if let Some(nginx) = found(Nginx::start(programs, LIMIT, LIMIT / 10)) {
         measure("nginx limit_req, burst of a tenth", &[&nginx.tcp], Arc::new(LimitReq))?;
     }
     show(args, &figures)

@@ -178,7 +178,15 @@ impl Ask for SortedSet {
     fn request(&self, key: &str) -> Vec<u8> {
         let now = now_millis().to_string();
         let member = if self.unique { fastrand::u64(..).to_string() } else { now.clone() };
-        commands(&[&["EVAL", SCRIPT, "1", &format!("z:{}:{key}", self.unique), &now, &self.per_second.to_string(), &member]])
+        commands(&[&[
+            "EVAL",
+            SCRIPT,
+            "1",
+            &format!("z:{}:{key}", self.unique),
+            &now,
+            &self.per_second.to_string(),
+            &member,
+        ]])
     }
 
     fn answer(&self, bytes: &[u8]) -> Option<(usize, bool)> {

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::peers::{
     Allow, Ask, Connection, Headworks, Incr, LimitReq, Nginx, Place, Process, Programs, Redis, SortedSet,
-    Throttle, Throttlecrab,
+    Throttle, Throttlecrab, found,
 };
 use crate::statistics::{Summary, table};
 
@@ -66,21 +66,31 @@ struct Figure {
 pub(crate) fn run(args: &ServeArgs) -> io::Result<()> {
     let programs = &args.programs;
     let headworks = Headworks::start(programs, 1, AMPLE.unsigned_abs())?;
-    let (redis, throttlecrab) = (Redis::start(programs)?, Throttlecrab::start(programs)?);
-    let nginx = Nginx::start(programs, 1_000_000, 100_000)?;
+    let redis = found(Redis::start(programs));
+    let throttlecrab = found(Throttlecrab::start(programs));
+    let nginx = found(Nginx::start(programs, 1_000_000, 100_000));
     let (incr, set) = (Incr { per_second: AMPLE }, SortedSet { per_second: 1000, unique: true });
     let throttle = Throttle { per_second: AMPLE, burst: AMPLE };
     let (tcp, unix) = &headworks.agents[0];
     let entrant = |name, process, place, ask| Entrant { name, process, place, ask };
-    let entrants = [
+    let mut entrants = vec![
         entrant("headworks /allow, TCP", headworks.agent(), tcp, &Allow as &dyn Ask),
         entrant("headworks /allow, Unix socket", headworks.agent(), unix, &Allow),
-        entrant("redis INCR, TCP", &redis.process, &redis.tcp, &incr),
-        entrant("redis INCR, Unix socket", &redis.process, &redis.unix, &incr),
-        entrant("redis sorted set, TCP", &redis.process, &redis.tcp, &set),
-        entrant("throttlecrab-server HTTP, TCP", &throttlecrab.process, &throttlecrab.tcp, &throttle),
-        entrant("nginx limit_req, TCP", &nginx.process, &nginx.tcp, &LimitReq),
     ];
+    if let Some(Redis { process, tcp, unix, .. }) = &redis {
+        entrants.extend([
+            entrant("redis INCR, TCP", process, tcp, &incr),
+            entrant("redis INCR, Unix socket", process, unix, &incr),
+            entrant("redis sorted set, TCP", process, tcp, &set),
+        ]);
+    }
+    let others = throttlecrab.iter();
+    entrants.extend(
+        others.map(|peer| entrant("throttlecrab-server HTTP, TCP", &peer.process, &peer.tcp, &throttle)),
+    );
+    entrants.extend(
+        nginx.iter().map(|peer| entrant("nginx limit_req, TCP", &peer.process, &peer.tcp, &LimitReq)),
+    );
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let mut turns: Vec<Vec<Turn>> = entrants.iter().map(|_| Vec::new()).collect();
     for _ in 0..args.turns {
