@@ -4,6 +4,9 @@
 
 mod decide;
 mod envoy;
+mod limiter;
+mod memory;
+mod stalls;
 mod statistics;
 mod store;
 
@@ -25,6 +28,8 @@ enum Command {
     // Its help is that of its flags: a doc comment here would take its place.
     Decide(decide::DecideArgs),
     Envoy(envoy::EnvoyArgs),
+    Memory(memory::MemoryArgs),
+    Stalls(stalls::StallsArgs),
     Store(store::StoreArgs),
 }
 
@@ -32,6 +37,8 @@ fn main() -> ExitCode {
     let ran = match Cli::parse().command {
         Command::Decide(args) => decide::run(&args),
         Command::Envoy(args) => envoy::run(&args),
+        Command::Memory(args) => memory::run(&args),
+        Command::Stalls(args) => stalls::run(&args),
         Command::Store(args) => store::run(&args),
     };
     match ran {

@@ -75,6 +75,9 @@ pub(crate) struct NodeStatus {
     /// Its credentials, if it has some.
     #[serde(default)]
     pub(crate) tls: Option<TlsView>,
+    /// Reports of children that were taken in.
+    #[serde(default)]
+    pub(crate) reports: u64,
     /// Reports that had to wait, since their child sent too many.
     #[serde(default)]
     pub(crate) reports_throttled: u64,

@@ -1,23 +1,30 @@
 //! The server side of the protocol: one stream per child.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::Stream;
+use axum::http;
+use futures_util::{Stream, StreamExt as _};
 use headworks_agent::tls::Tls;
 use headworks_core::message::Hello;
-use headworks_proto::{FromChild, MAX_REPORT_BYTES, wire};
+use headworks_proto::{EncodedPlan, FromChild, MAX_REPORT_BYTES, wire};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
+use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
+use tower::Service;
 
 use super::Seat;
+use super::codec::TreeCodec;
 use super::driver::{Handle, Input, StreamId};
 use super::gate::Gate;
 use super::pace::Pace;
@@ -31,6 +38,8 @@ const KEEPALIVE: Duration = Duration::from_secs(5);
 /// Streams on one connection. A child needs one; more is somebody else's program.
 const STREAMS_PER_CONNECTION: u32 = 16;
 
+/// Where a child's stream is opened.
+const ATTACH: &str = "/headworks.v1.Tree/Attach";
 /// Bytes of a request's head; a child's has a few hundred.
 const HEAD_BYTES: u32 = 8 * 1024;
 /// Streams that were reset before they were looked at. More of them at once end the connection.
@@ -51,7 +60,6 @@ pub(crate) async fn serve<S: Seat>(
     shutdown: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
     let service = Downlink { handle, streams: Arc::default(), shutdown: shutdown.clone() };
-    let server = wire::tree_server::TreeServer::new(service).max_decoding_message_size(MAX_REPORT_BYTES);
     let (into, entered) = mpsc::channel(1);
     let gate = Gate { tls: port.tls, counters: port.counters, shutdown: shutdown.clone() };
     tokio::spawn(gate.open(Listener::Tcp(port.listener), into));
@@ -61,7 +69,7 @@ pub(crate) async fn serve<S: Seat>(
         .http2_max_header_list_size(HEAD_BYTES)
         .http2_max_pending_accept_reset_streams(Some(RESETS))
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
-        .add_service(server)
+        .add_service(service)
         .serve_with_incoming_shutdown(ReceiverStream::new(entered), shutdown.cancelled_owned())
         .await
 }
@@ -72,15 +80,49 @@ struct Downlink<S: Seat> {
     shutdown: CancellationToken,
 }
 
-type Plans = Pin<Box<dyn Stream<Item = Result<wire::ParentMessage, Status>> + Send>>;
+impl<S: Seat> Clone for Downlink<S> {
+    fn clone(&self) -> Self {
+        let Self { handle, streams, shutdown } = self;
+        Self { handle: handle.clone(), streams: streams.clone(), shutdown: shutdown.clone() }
+    }
+}
 
-impl<S: Seat> wire::tree_server::Tree for Downlink<S> {
-    type AttachStream = Plans;
+type Plans = Pin<Box<dyn Stream<Item = Result<EncodedPlan, Status>> + Send>>;
+type Soon<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-    fn attach<'a: 'f, 'f>(
-        &'a self,
-        request: Request<Streaming<wire::ChildMessage>>,
-    ) -> Pin<Box<dyn Future<Output = Result<Response<Plans>, Status>> + Send + 'f>> {
+impl<S: Seat> NamedService for Downlink<S> {
+    const NAME: &'static str = wire::tree_server::SERVICE_NAME;
+}
+
+/// What the generated server would do, but for the codec: plans come encoded already.
+impl<S: Seat> Service<http::Request<Body>> for Downlink<S> {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Soon<Result<http::Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        if request.uri().path() != ATTACH {
+            return Box::pin(async { Ok(Status::unimplemented("there is only Attach").into_http()) });
+        }
+        let service = self.clone();
+        Box::pin(async move {
+            let mut grpc = Grpc::new(TreeCodec).max_decoding_message_size(MAX_REPORT_BYTES);
+            Ok(grpc.streaming(service, request).await)
+        })
+    }
+}
+
+impl<S: Seat> StreamingService<wire::ChildMessage> for Downlink<S> {
+    type Response = EncodedPlan;
+    type ResponseStream = Plans;
+    type Future = Soon<Result<Response<Plans>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<wire::ChildMessage>>) -> Self::Future {
+        let Self { handle, streams, shutdown } = self.clone();
         Box::pin(async move {
             let visitor = request.extensions().get::<Arc<Visitor>>().cloned();
             let visitor = visitor.ok_or_else(|| Status::internal("a stream without a connection"))?;
@@ -89,11 +131,11 @@ impl<S: Seat> wire::tree_server::Tree for Downlink<S> {
             let hello = introduction(&mut messages).await?;
             visitor.may_be(&hello)?;
             let attached = visitor.attach();
-            let stream = StreamId(self.streams.fetch_add(1, Relaxed));
+            let stream = StreamId(streams.fetch_add(1, Relaxed));
             let (plans, outgoing) = mpsc::channel(1);
-            self.handle.send(Input::Hello { stream, hello, plans }).await;
-            tokio::spawn(listen(self.handle.clone(), stream, messages, attached, self.shutdown.clone()));
-            Ok(Response::new(Box::pin(ReceiverStream::new(outgoing)) as Plans))
+            handle.send(Input::Hello { stream, hello, plans }).await;
+            tokio::spawn(listen(handle, stream, messages, attached, shutdown));
+            Ok(Response::new(Box::pin(ReceiverStream::new(outgoing).map(|plan| Ok(*plan))) as Plans))
         })
     }
 }
