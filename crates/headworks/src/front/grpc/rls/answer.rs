@@ -31,6 +31,11 @@ pub(super) enum By {
 }
 
 impl Said {
+    /// What is said where no limit has a say.
+    pub(super) fn nothing() -> Self {
+        Self { passes: true, by: None }
+    }
+
     pub(super) fn by_limits(decided: Decided) -> Self {
         let by = decided.by.map(|(limit, told)| (By::Limit(limit.name.clone()), told));
         Self { passes: decided.allowed, by }
