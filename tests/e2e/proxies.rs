@@ -62,8 +62,9 @@ fn answers(node: &Node, service: &str, code: &str) -> f64 {
 fn envoy_asks_the_rate_limit_service_and_lets_pass_when_it_is_gone() {
     let (limits, page) = (LimitsFile::new(LIMITS), Page::serve());
     let mut agent = agent(&limits, &[]);
-    let envoy = envoy("envoy/rls.yaml", &mut agent, &page, &[]);
-    let ann = || ask(&envoy, &["x-user: ann"]);
+    let mut envoy = envoy("envoy/rls.yaml", &mut agent, &page, &[]);
+    let front = envoy.address("front");
+    let ann = || send(&front, "GET /", &["x-user: ann"], "").unwrap();
     assert_eq!(statuses(3, ann), [200; 3]);
     is_a_refusal(&ann(), "3", 3600);
     assert_eq!(ask(&envoy, &["x-user: bob"]).status, 200, "another user has a limit of its own");
@@ -81,6 +82,7 @@ fn envoy_asks_the_rate_limit_service_and_lets_pass_when_it_is_gone() {
     agent.kill();
     assert_eq!(statuses(5, ann), [200; 5], "a proxy whose agent is gone lets pass");
     assert_eq!(envoy.stat("cluster.service.ratelimit.failure_mode_allowed"), 5);
+    assert_eq!(envoy.process.ended(), None);
 }
 
 /// What the shipped configuration leaves out: hits and limits that come with descriptors, and Envoy's own headers.

@@ -24,7 +24,7 @@ const DOMAIN: &str = "domain";
 #[derive(Debug)]
 pub(super) struct Asked<'r> {
     /// The domain, and then the entries that have a value, in their order.
-    pairs: SmallVec<[(&'r str, &'r str); 8]>,
+    pairs: SmallVec<[(&'r str, &'r str); 4]>,
     pub(super) hits: Hits,
     /// What holds in place of the limits in force.
     pub(super) instead: Option<Instead>,
@@ -91,7 +91,7 @@ pub(super) enum AskError {
 }
 
 /// Reads a request.
-pub(super) fn read(request: &Request) -> Result<SmallVec<[Asked<'_>; 4]>, AskError> {
+pub(super) fn read(request: &Request) -> Result<SmallVec<[Asked<'_>; 1]>, AskError> {
     let domain = name(0, &request.domain)?;
     if domain.is_empty() {
         return Err(AskError::NoDomain);
@@ -119,7 +119,7 @@ fn read_one<'r>(
     if descriptor.entries.len() > MAX_ENTRIES {
         return Err(AskError::ManyEntries(place));
     }
-    let mut pairs: SmallVec<[(&str, &str); 8]> = SmallVec::new();
+    let mut pairs: SmallVec<[(&str, &str); 4]> = SmallVec::new();
     pairs.push((DOMAIN, domain));
     let mut hits = if descriptor.entries.is_empty() { Hits::None } else { hits(hits_of_request, descriptor) };
     for entry in &descriptor.entries {

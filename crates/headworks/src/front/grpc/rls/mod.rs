@@ -92,8 +92,8 @@ impl Rls {
     }
 
     /// What is said to each descriptor.
-    async fn decide_all(&self, asked: &[Asked<'_>]) -> SmallVec<[Said; 4]> {
-        let mut said: SmallVec<[Said; 4]> = SmallVec::new();
+    async fn decide_all(&self, asked: &[Asked<'_>]) -> SmallVec<[Said; 1]> {
+        let mut said: SmallVec<[Said; 1]> = SmallVec::new();
         for one in asked {
             said.push(self.decide(one, one.hits).await);
             if said.last().is_some_and(|said| !said.passes) {
@@ -107,7 +107,7 @@ impl Rls {
     }
 
     /// The last of those that were decided is refused, and with it the request: what it took is given back, and the others are looked at.
-    async fn undo(&self, asked: &[Asked<'_>], said: &mut SmallVec<[Said; 4]>) {
+    async fn undo(&self, asked: &[Asked<'_>], said: &mut SmallVec<[Said; 1]>) {
         let refused = said.len() - 1;
         for one in &asked[..refused] {
             if let Hits::Take(hits) = one.hits {
