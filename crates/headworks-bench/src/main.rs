@@ -6,6 +6,7 @@ mod decide;
 mod envoy;
 mod limiter;
 mod memory;
+mod rls;
 mod stalls;
 mod statistics;
 mod store;
@@ -29,6 +30,7 @@ enum Command {
     Decide(decide::DecideArgs),
     Envoy(envoy::EnvoyArgs),
     Memory(memory::MemoryArgs),
+    Rls(rls::RlsArgs),
     Stalls(stalls::StallsArgs),
     Store(store::StoreArgs),
 }
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Command::Decide(args) => decide::run(&args),
         Command::Envoy(args) => envoy::run(&args),
         Command::Memory(args) => memory::run(&args),
+        Command::Rls(args) => rls::run(&args),
         Command::Stalls(args) => stalls::run(&args),
         Command::Store(args) => store::run(&args),
     };

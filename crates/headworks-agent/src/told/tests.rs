@@ -150,7 +150,7 @@ fn many_refusals_at_once_come_back_one_after_the_other() {
     assert_eq!(told_by(exact(200, 60, Unit::Minute)), [1, 2, 3, 4, 5]);
     assert_eq!(told_by(exact(12_010, 600, Unit::Minute)), [13, 14, 15]);
     assert_eq!(told_by(exact(59_990, 60, Unit::Minute)), [60]);
-    assert_eq!(told_by(by_ratio(20, Unit::Minute, None).unwrap()), (3..=15).collect::<Vec<_>>());
+    assert_eq!(told_by(by_ratio(20, Unit::Minute, None).unwrap()), (3..=8).collect::<Vec<_>>());
     // A second later there is room for a second's worth of them.
     assert_eq!(told_by(by_ratio(400, Unit::Second, None).unwrap()), [1]);
 }
@@ -171,4 +171,30 @@ fn an_exact_limit_tells_what_was_counted_and_says_where_it_was_not() {
     assert_eq!((counted.limit, counted.remaining, counted.basis), (Some(60), Some(59), Basis::Counted));
     let uncounted = told(true, &of, Standing::Uncounted(counts), None);
     assert_eq!((uncounted.basis, uncounted.wait), (Basis::Uncounted, None));
+}
+
+#[test]
+fn what_was_taken_is_there_again_after_a_part_of_the_unit() {
+    let reset = |amount, unit, remaining| {
+        let rate = Rate::Per { amount, unit };
+        let counts = Remaining { rate, limit: Some(amount), remaining: Some(remaining), retry_after: None };
+        Told::counted(true, counts, Basis::Counted).reset()
+    };
+    assert_eq!(reset(60, Unit::Minute, 60), Some(0));
+    assert_eq!(reset(60, Unit::Minute, 30), Some(30));
+    assert_eq!(reset(10, Unit::Second, 1), Some(1));
+    assert_eq!(reset(7, Unit::Hour, 0), Some(3600));
+    assert_eq!(reset(0, Unit::Hour, 0), None);
+}
+
+#[test]
+fn an_estimate_is_told_in_headers_only_with_a_refusal() {
+    let of = limit(60, Unit::Minute, None);
+    let headers = |told: Told| told.headers(0.0).collect::<Vec<_>>();
+    assert_eq!(headers(told(true, &of, Standing::Headroom(Headroom::OPEN), None)), []);
+    let refused = headers(told(false, &of, Standing::Headroom(Headroom::SHUT), None));
+    assert_eq!(refused, [("x-ratelimit-remaining", 0), ("x-ratelimit-limit", 60), ("retry-after", 1)]);
+    let counts = Remaining { rate: of.rate, limit: Some(60), remaining: Some(59), retry_after: None };
+    let passed = headers(told(true, &of, Standing::Exact(counts), None));
+    assert_eq!(passed, [("x-ratelimit-remaining", 59), ("x-ratelimit-limit", 60)]);
 }
