@@ -2,11 +2,14 @@
 //!
 //! Competitors take turns in one process, so that what else the machine does meets all of them alike.
 
+mod accuracy;
 mod decide;
 mod envoy;
 mod limiter;
 mod memory;
+mod peers;
 mod rls;
+mod serve;
 mod stalls;
 mod statistics;
 mod store;
@@ -29,6 +32,8 @@ enum Command {
     // Its help is that of its flags: a doc comment here would take its place.
     Decide(decide::DecideArgs),
     Envoy(envoy::EnvoyArgs),
+    Serve(serve::ServeArgs),
+    Accuracy(accuracy::AccuracyArgs),
     Memory(memory::MemoryArgs),
     Rls(rls::RlsArgs),
     Stalls(stalls::StallsArgs),
@@ -39,6 +44,8 @@ fn main() -> ExitCode {
     let ran = match Cli::parse().command {
         Command::Decide(args) => decide::run(&args),
         Command::Envoy(args) => envoy::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Accuracy(args) => accuracy::run(&args),
         Command::Memory(args) => memory::run(&args),
         Command::Rls(args) => rls::run(&args),
         Command::Stalls(args) => stalls::run(&args),

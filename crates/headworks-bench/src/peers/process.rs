@@ -1,0 +1,72 @@
+//! A process for the time of a measurement.
+
+use std::ffi::OsStr;
+use std::io;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Ends with this value.
+pub(crate) struct Process {
+    child: Child,
+}
+
+/// Parts of a second in which the kernel counts processor time.
+const TICKS: f64 = 100.0;
+
+impl Process {
+    /// Starts a program; `install` says where to get it.
+    pub(crate) fn start(program: &OsStr, arguments: &[String], install: &str) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("{} cannot be started ({error}): {install}", program.display()),
+            )
+        })?;
+        Ok(Self { child })
+    }
+
+    /// Seconds of processor time that it and its children took so far.
+    pub(crate) fn cpu(&self) -> io::Result<f64> {
+        let mut all = cpu_of(self.child.id())?;
+        let children = format!("/proc/{0}/task/{0}/children", self.child.id());
+        for child in std::fs::read_to_string(children)?.split_whitespace() {
+            all += child.parse().map_or(Ok(0.0), cpu_of)?;
+        }
+        Ok(all)
+    }
+}
+
+fn cpu_of(process: u32) -> io::Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // Behind the name, which may hold anything: user and system time are the 12th and 13th.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    Ok((ticks(11) + ticks(12)) / TICKS)
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port of this machine that nobody listens on.
+pub(crate) fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// Waits until it is so, for 10 s at most.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) -> io::Result<()> {
+    for _ in 0..500 {
+        if is_so() {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(20));
+    }
+    Err(io::Error::other(format!("{what} after 10 s")))
+}
