@@ -1,32 +1,55 @@
-//! One client on one connection, which spends as little as it can: messages are written beforehand, and of answers only the end is
-//! waited for.
+//! One client: h2load, which spends little, so that the server is what is measured.
 
+use std::fs;
 use std::io;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use bytes::Bytes;
-use h2::client::SendRequest;
-use http::{Method, Request, Version};
-use tokio::net::TcpStream;
-use tokio::task::{LocalSet, spawn_local};
+use tempfile::TempDir;
 
-/// A method, and a message for each key, as they travel.
+/// A method, and the message that it is asked with.
 pub(super) struct Question {
-    path: &'static str,
-    messages: Rc<Vec<Bytes>>,
+    url: String,
+    message: String,
+    _folder: TempDir,
 }
 
 impl Question {
-    pub(super) fn new(path: &'static str, messages: impl Iterator<Item = Vec<u8>>) -> Self {
-        Self { path, messages: Rc::new(messages.map(|message| framed(&message)).collect()) }
+    /// The message is written as gRPC puts it: not compressed, then the length.
+    pub(super) fn new(address: &str, path: &str, message: &[u8]) -> io::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("message");
+        let length = u32::try_from(message.len()).unwrap_or(u32::MAX).to_be_bytes();
+        fs::write(&file, [&[0], &length[..], message].concat())?;
+        let message = file.display().to_string();
+        Ok(Self { url: format!("http://{address}{path}"), message, _folder: folder })
     }
 }
 
-/// As gRPC puts messages: not compressed, then the length.
-fn framed(message: &[u8]) -> Bytes {
-    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-    [&[0], &length.to_be_bytes()[..], message].concat().into()
+/// Asks again and again on one connection, with so many requests in flight; how many were answered.
+pub(super) fn ask(question: &Question, time: Duration, in_flight: u16) -> io::Result<u64> {
+    let mut command = Command::new("h2load");
+    command.args(["-c", "1", "-m", &in_flight.to_string(), "-D", &time.as_secs().to_string()]);
+    command.args(["-H", "content-type: application/grpc", "-H", "te: trailers", "-d", &question.message]);
+    let ran = command.arg(&question.url).output().map_err(|error| {
+        let text = format!("h2load cannot be started ({error}): install Debian's nghttp2-client");
+        io::Error::new(error.kind(), text)
+    })?;
+    let told = String::from_utf8_lossy(&ran.stdout);
+    answers(&told)
+        .ok_or_else(|| io::Error::other(format!("the server did not answer every request:\n{told}")))
+}
+
+/// What h2load tells of the requests, if all were answered with a message: an error in gRPC has none.
+fn answers(told: &str) -> Option<u64> {
+    let line = |start: &str| told.lines().find_map(|line| line.strip_prefix(start));
+    let (requests, traffic) = (line("requests: ")?, line("traffic: ")?);
+    let count = |what: &str| {
+        requests.split(", ").find_map(|part| part.strip_suffix(what)?.trim().parse::<u64>().ok())
+    };
+    let data: u64 = traffic.rsplit('(').next()?.split(')').next()?.parse().ok()?;
+    let succeeded = count("succeeded")?;
+    (succeeded > 0 && count("failed")? == 0 && data > 5 * succeeded).then_some(succeeded)
 }
 
 /// A field of a message: text or a message.
@@ -42,86 +65,27 @@ pub(super) fn number(number: u8, value: u32) -> Vec<u8> {
     vec![number << 3, low | 0x80, middle | 0x80, high]
 }
 
-/// A connection.
-pub(super) struct Client {
-    requests: SendRequest<Bytes>,
-    address: String,
-    /// Drives the connection while something is asked.
-    local: LocalSet,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Client {
-    pub(super) async fn connect(address: &str) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let (requests, connection) = h2::client::handshake(stream).await.map_err(io::Error::other)?;
-        let local = LocalSet::new();
-        local.spawn_local(async move {
-            if let Err(error) = connection.await {
-                eprintln!("the connection ended: {error}");
-            }
-        });
-        Ok(Self { requests, address: address.to_owned(), local })
+    const TOLD: &str = "
+finished in 2.00s, 23853.50 req/s, 1.23MB/s
+requests: 47707 total, 47771 started, 47707 done, 47707 succeeded, 0 failed, 0 errored, 0 timeout
+traffic: 4.13MB (4335621) total, 1.19MB (1243201) headers (space savings 62.50%), 1.46MB (1526624) data
+";
+
+    #[test]
+    fn only_answers_with_messages_count() {
+        assert_eq!(answers(TOLD), Some(47_707));
+        assert_eq!(answers(&TOLD.replace("(1526624)", "(0)")), None);
+        assert_eq!(answers(&TOLD.replace("0 failed", "1 failed")), None);
+        assert_eq!(answers("could not connect"), None);
     }
 
-    /// Asks with so many requests in flight until the time is over; how many were answered.
-    pub(super) async fn ask_for(
-        &mut self,
-        time: Duration,
-        question: &Question,
-        in_flight: usize,
-    ) -> io::Result<u64> {
-        let end = Instant::now() + time;
-        let asked = async {
-            let mut lanes = Vec::new();
-            for lane in 0..in_flight {
-                let (requests, address) = (self.requests.clone(), self.address.clone());
-                let (messages, path) = (question.messages.clone(), question.path);
-                lanes.push(spawn_local(async move {
-                    let mut answered = 0;
-                    for message in messages.iter().cycle().skip(lane * 61 % messages.len()) {
-                        if Instant::now() >= end {
-                            break;
-                        }
-                        ask(&requests, &address, path, message.clone()).await?;
-                        answered += 1;
-                    }
-                    Ok::<u64, h2::Error>(answered)
-                }));
-            }
-            let mut answered = 0;
-            for lane in lanes {
-                answered += lane.await.map_err(io::Error::other)?.map_err(io::Error::other)?;
-            }
-            Ok(answered)
-        };
-        self.local.run_until(asked).await
+    #[test]
+    fn numbers_take_three_bytes() {
+        assert_eq!(number(2, 300), [16, 0xac, 0x82, 0]);
+        assert_eq!(field(1, b"ab"), [10, 2, b'a', b'b']);
     }
-}
-
-async fn ask(
-    requests: &SendRequest<Bytes>,
-    address: &str,
-    path: &'static str,
-    message: Bytes,
-) -> Result<(), h2::Error> {
-    let request = Request::builder()
-        .method(Method::POST)
-        .version(Version::HTTP_2)
-        .uri(format!("http://{address}{path}"))
-        .header("content-type", "application/grpc")
-        .header("te", "trailers")
-        .body(())
-        .expect("a request of constants");
-    let mut requests = requests.clone().ready().await?;
-    let (response, mut stream) = requests.send_request(request, false)?;
-    stream.send_data(message, true)?;
-    let mut body = response.await?.into_body();
-    while let Some(data) = body.data().await {
-        body.flow_control().release_capacity(data?.len())?;
-    }
-    let trailers = body.trailers().await?;
-    let status = trailers.as_ref().and_then(|trailers| trailers.get("grpc-status"));
-    assert!(status.is_some_and(|status| status == "0"), "a request was not answered: {trailers:?}");
-    Ok(())
 }

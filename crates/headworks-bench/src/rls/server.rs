@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 use super::client::{Question, field, number};
 
-/// A million a second for each key: nothing is refused, and all is counted.
+/// A second lets pass so many of each key: nothing is refused, and all is counted.
+const MOST: u32 = 1_000_000;
 const LIMITS: &str = "limits: [{name: each, per: [key], rate: 1000000/second, enforcement: exact}]\n";
 
 /// Which server it is.
@@ -83,34 +84,19 @@ impl Server {
         }
     }
 
-    pub(super) fn address(&self) -> &str {
-        &self.address
-    }
-
-    /// What it is asked, of so many keys.
-    pub(super) fn questions(&self, keys: u32) -> Question {
-        let keys = (0..keys).map(|key| format!("tenant-{key}"));
+    /// What it is asked.
+    pub(super) fn question(&self) -> io::Result<Question> {
         match self.kind {
             Kind::Headworks => {
                 let path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-                Question::new(
-                    path,
-                    keys.map(|key| {
-                        let entry = [field(1, b"key"), field(2, key.as_bytes())].concat();
-                        [field(1, b"edge"), field(2, &field(1, &entry))].concat()
-                    }),
-                )
+                let entry = [field(1, b"key"), field(2, b"tenant")].concat();
+                let message = [field(1, b"edge"), field(2, &field(1, &entry))].concat();
+                Question::new(&self.address, path, &message)
             }
             Kind::Throttlecrab => {
-                let path = "/throttlecrab.RateLimiter/Throttle";
-                Question::new(
-                    path,
-                    keys.map(|key| {
-                        let most = 1_000_000;
-                        let rate = [number(2, most), number(3, most), number(4, 1), number(5, 1)].concat();
-                        [field(1, key.as_bytes()), rate].concat()
-                    }),
-                )
+                let rate = [number(2, MOST), number(3, MOST), number(4, 1), number(5, 1)].concat();
+                let message = [field(1, b"tenant"), rate].concat();
+                Question::new(&self.address, "/throttlecrab.RateLimiter/Throttle", &message)
             }
         }
     }

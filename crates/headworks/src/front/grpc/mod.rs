@@ -5,6 +5,7 @@
 mod authz;
 mod counts;
 mod rls;
+mod unary;
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -9,7 +9,6 @@ mod instead;
 mod wire;
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::http;
@@ -19,13 +18,11 @@ use headworks_agent::told::{Basis, Told};
 use headworks_core::exact::Look;
 use hyper::body::Incoming;
 use smallvec::SmallVec;
+use tonic::Status;
 use tonic::body::Body;
-use tonic::server::{Grpc, UnaryService};
-use tonic::{Response, Status};
-use tonic_prost::ProstCodec;
 
-use super::MAX_MESSAGE_BYTES;
 use super::counts::GrpcCounts;
+use super::unary;
 use crate::front::decider::{Decided, Decider};
 use answer::Said;
 use ask::{Asked, Hits, Instead};
@@ -38,26 +35,6 @@ pub(super) struct Rls {
     decider: Decider,
     brought: Arc<Brought>,
     counts: Arc<GrpcCounts>,
-}
-
-/// Its one method.
-struct ShouldRateLimit(Rls);
-
-impl UnaryService<Request> for ShouldRateLimit {
-    type Response = RateLimitResponse;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<RateLimitResponse>, Status>> + Send>>;
-
-    fn call(&mut self, request: tonic::Request<Request>) -> Self::Future {
-        let rls = self.0.clone();
-        Box::pin(async move {
-            let answered = rls.answer(request.get_ref()).await;
-            match &answered {
-                Ok((allowed, _)) => rls.counts.rls.count(*allowed),
-                Err(_) => rls.counts.rls.count_error(),
-            }
-            answered.map(|(_, response)| Response::new(response))
-        })
-    }
 }
 
 impl Rls {
@@ -73,9 +50,15 @@ impl Rls {
         self,
         request: http::Request<Incoming>,
     ) -> Result<http::Response<Body>, Infallible> {
-        let codec = ProstCodec::<RateLimitResponse, Request>::default();
-        let mut grpc = Grpc::new(codec).max_decoding_message_size(MAX_MESSAGE_BYTES);
-        Ok(grpc.unary(ShouldRateLimit(self), request).await)
+        let answered = match unary::read(request).await {
+            Ok(asked) => self.answer(&asked).await,
+            Err(status) => Err(status),
+        };
+        match &answered {
+            Ok((allowed, _)) => self.counts.rls.count(*allowed),
+            Err(_) => self.counts.rls.count_error(),
+        }
+        Ok(answered.map_or_else(Status::into_http, |(_, response)| unary::answer(&response)))
     }
 
     /// Whether the request passes, and the answer.
