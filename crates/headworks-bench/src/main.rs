@@ -4,9 +4,11 @@
 
 mod accuracy;
 mod decide;
+mod envoy;
 mod limiter;
 mod memory;
 mod peers;
+mod rls;
 mod serve;
 mod stalls;
 mod statistics;
@@ -29,9 +31,11 @@ struct Cli {
 enum Command {
     // Its help is that of its flags: a doc comment here would take its place.
     Decide(decide::DecideArgs),
+    Envoy(envoy::EnvoyArgs),
     Serve(serve::ServeArgs),
     Accuracy(accuracy::AccuracyArgs),
     Memory(memory::MemoryArgs),
+    Rls(rls::RlsArgs),
     Stalls(stalls::StallsArgs),
     Store(store::StoreArgs),
 }
@@ -39,9 +43,11 @@ enum Command {
 fn main() -> ExitCode {
     let ran = match Cli::parse().command {
         Command::Decide(args) => decide::run(&args),
+        Command::Envoy(args) => envoy::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Accuracy(args) => accuracy::run(&args),
         Command::Memory(args) => memory::run(&args),
+        Command::Rls(args) => rls::run(&args),
         Command::Stalls(args) => stalls::run(&args),
         Command::Store(args) => store::run(&args),
     };

@@ -2,6 +2,7 @@
 
 mod browser;
 mod certs;
+mod envoy;
 mod figures;
 mod fleet;
 mod http;
@@ -13,6 +14,7 @@ mod metrics;
 mod node;
 mod process;
 mod prometheus;
+mod proxy;
 mod redis;
 mod status;
 mod tally;
@@ -23,6 +25,7 @@ mod wait;
 
 pub(crate) use browser::{Browser, Look};
 pub(crate) use certs::{Authority, Issued, Pki, Secret};
+pub(crate) use envoy::{Envoy, module_folder};
 pub(crate) use figures::{Figure, fraction};
 pub(crate) use fleet::{Fleet, FleetPlan};
 pub(crate) use http::{Answer, get, get_unix, send};
@@ -32,6 +35,7 @@ pub(crate) use load::{Load, Loads};
 pub(crate) use node::Node;
 pub(crate) use process::{Ended, Process};
 pub(crate) use prometheus::{Prometheus, deployed};
+pub(crate) use proxy::{Page, Proxy, port, shipped};
 pub(crate) use redis::{Redis, free_port};
 pub(crate) use tally::Tally;
 pub(crate) use terminal::Terminal;

@@ -1,8 +1,9 @@
 //! What a node shows and asks to see, and what it may do without.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use axum::http::Uri;
+use headworks_agent::settings::is_on_this_machine;
 use headworks_agent::tls::{Tls, TlsFiles};
 use headworks_core::message::Tier;
 
@@ -16,6 +17,7 @@ pub(super) struct Security {
     pub(super) tls: Option<Tls>,
     on_admin: bool,
     on_http: bool,
+    on_grpc: bool,
     plaintext_allowed: bool,
 }
 
@@ -28,12 +30,23 @@ impl Security {
             let uri = format!("spiffe://TRUST-DOMAIN/headworks/{}", tier.name());
             tracing::warn!("the certificate of --tls-cert lacks the URI {uri}: peers will refuse this node");
         }
-        Ok(Self { tls, on_admin: args.admin_tls, on_http: false, plaintext_allowed: args.allow_plaintext })
+        Ok(Self {
+            tls,
+            on_admin: args.admin_tls,
+            on_http: false,
+            on_grpc: false,
+            plaintext_allowed: args.allow_plaintext,
+        })
     }
 
     /// The same, with or without TLS on the port that answers /allow.
     pub(super) fn with_http_tls(self, on_http: bool) -> Self {
         Self { on_http, ..self }
+    }
+
+    /// The same, with or without TLS on the port that answers proxies over gRPC.
+    pub(super) fn with_grpc_tls(self, on_grpc: bool) -> Self {
+        Self { on_grpc, ..self }
     }
 
     pub(super) fn admin_tls(&self) -> Option<Tls> {
@@ -42,6 +55,10 @@ impl Security {
 
     pub(super) fn http_tls(&self) -> Option<Tls> {
         self.tls.clone().filter(|_| self.on_http)
+    }
+
+    pub(super) fn grpc_tls(&self) -> Option<Tls> {
+        self.tls.clone().filter(|_| self.on_grpc)
     }
 
     /// Children that show nothing may come from this machine only: from others, anyone could report what it likes.
@@ -81,7 +98,7 @@ impl Security {
                     );
                     return Err(Failure::Usage(message));
                 }
-            } else if !is_this_machine(&uri) {
+            } else if !is_on_this_machine(&uri) {
                 self.plaintext(&format!("{flag} {url} is on another machine, and http:// is plain text"))?;
             }
         }
@@ -91,7 +108,7 @@ impl Security {
     /// Spans tell of requests, and nobody between is meant to read them.
     pub(super) fn check_traces(&self, flag: &str, url: &str) -> Result<(), Failure> {
         let uri: Uri = url.parse().map_err(|_| Failure::Usage(format!("{flag} {url} is no URL")))?;
-        if is_this_machine(&uri) {
+        if is_on_this_machine(&uri) {
             return Ok(());
         }
         let what = format!("{flag} {url} is on another machine, and spans are sent in plain text");
@@ -118,13 +135,6 @@ impl Security {
 fn files(args: &TlsArgs) -> Option<TlsFiles> {
     let (cert, key, ca) = (args.tls_cert.clone()?, args.tls_key.clone()?, args.tls_ca.clone()?);
     Some(TlsFiles { cert, key, ca })
-}
-
-fn is_this_machine(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    host.eq_ignore_ascii_case("localhost")
-        || address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 #[cfg(test)]
