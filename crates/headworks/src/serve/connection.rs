@@ -104,6 +104,7 @@ fn http1(bounds: Bounds) -> http1::Builder {
 fn http2(bounds: Bounds, batch: Batch) -> http2::Builder<Batch> {
     let mut http = http2::Builder::new(batch);
     http.timer(TokioTimer::new())
+        .auto_date_header(false)
         .keep_alive_interval(bounds.silence / 3)
         .keep_alive_timeout(bounds.silence / 3)
         .max_concurrent_streams(bounds.streams)
