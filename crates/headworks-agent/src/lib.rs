@@ -35,6 +35,7 @@ mod state;
 #[cfg(feature = "redis")]
 mod store;
 pub mod tls;
+pub mod told;
 pub mod uplink;
 
 pub use agent::{Agent, Builder, HOLD, Standalone, draw_incarnation, log_plan_state, log_shadow_all};

@@ -3,13 +3,13 @@
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
-use headworks_agent::{Remaining, Standing, Unanswerable, Verdict};
+use headworks_agent::told::{Basis, Told, Wait};
+use headworks_agent::{Unanswerable, Verdict};
 use headworks_core::limits::Limit;
-use headworks_core::units::Headroom;
 use http_body_util::Full;
 use serde::Serialize;
 
-use super::remaining::{Allowance, PerSecond, retry_after_seconds, whole_milliseconds};
+use super::per_second::PerSecond;
 
 /// An answer in one piece.
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -45,17 +45,17 @@ pub(super) struct Amounts {
     pub(super) rate: Option<PerSecond>,
 }
 
-/// The answer to a request that got `verdict`, which rests on `limit`.
-pub(super) fn of_verdict(verdict: &Verdict, limit: Option<&Limit>) -> Answer {
+/// The answer to a request of this cost that got `verdict`, which rests on `limit`. `draw`, from 0 up to 1, spreads the moments
+/// at which refused clients come back.
+pub(super) fn of_verdict(verdict: &Verdict, limit: Option<&Limit>, asked: Option<u32>, draw: f64) -> Answer {
     if let Some(unanswerable) = verdict.unanswerable {
         return mistaken(unanswerable, limit);
     }
-    let decisive = verdict.decisive.and_then(|decisive| Some((limit?, decisive.standing)));
-    match (decisive, verdict.allowed) {
+    let told = limit.and_then(|limit| Some((limit, Told::of(verdict, limit, asked)?)));
+    match (told, verdict.allowed) {
         (None, true) => json(StatusCode::OK, r#"{"allowed":true}"#),
         (None, false) => json(StatusCode::TOO_MANY_REQUESTS, r#"{"allowed":false}"#),
-        (Some((limit, standing)), true) => allowed(limit, standing),
-        (Some((limit, standing)), false) => refused(limit, standing),
+        (Some((limit, told)), allowed) => decided(allowed, limit, &told, draw),
     }
 }
 
@@ -67,84 +67,35 @@ fn mistaken(unanswerable: Unanswerable, limit: Option<&Limit>) -> Answer {
     }
 }
 
-fn allowed(limit: &Limit, standing: Standing) -> Answer {
-    let amounts = match standing {
-        Standing::Headroom(headroom) => amounts_at(limit, headroom),
-        Standing::Exact(told) | Standing::Uncounted(told) => exact_amounts(told),
-    };
-    let (remaining, most) = (amounts.remaining, amounts.limit);
+fn decided(allowed: bool, limit: &Limit, told: &Told, draw: f64) -> Answer {
     let body = Decided {
-        allowed: true,
+        allowed,
         limit_name: &limit.name,
-        amounts,
-        retry_after_ms: None,
-        counted: counted(standing),
+        amounts: amounts(told),
+        retry_after_ms: told.wait.map(Wait::least_ms),
+        counted: (told.basis == Basis::Uncounted).then_some(false),
     };
-    let mut answer = json(StatusCode::OK, to_json(&body));
+    let status = if allowed { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
+    let mut answer = json(status, to_json(&body));
     // An estimate for a whole fleet is no promise to one client; an exact count is.
-    if let Standing::Exact(_) = standing {
-        tell(&mut answer, remaining, most);
+    if !allowed || told.basis == Basis::Counted {
+        tell(&mut answer, told);
     }
-    answer
-}
-
-fn counted(standing: Standing) -> Option<bool> {
-    matches!(standing, Standing::Uncounted(_)).then_some(false)
-}
-
-fn amounts_at(limit: &Limit, headroom: Headroom) -> Amounts {
-    match Allowance::of(limit) {
-        Some(allowance) => Amounts {
-            remaining: Some(allowance.remaining(headroom)),
-            limit: Some(allowance.limit),
-            rate: Some(allowance.rate),
-        },
-        None => Amounts::default(),
-    }
-}
-
-fn exact_amounts(told: Remaining) -> Amounts {
-    Amounts { remaining: told.remaining, limit: told.limit, rate: PerSecond::of_rate(told.rate) }
-}
-
-fn refused(limit: &Limit, standing: Standing) -> Answer {
-    let (amounts, retry_after_ms) = match standing {
-        Standing::Headroom(_) => refused_by_ratio(limit),
-        Standing::Exact(told) | Standing::Uncounted(told) => {
-            (exact_amounts(told), told.retry_after.map(whole_milliseconds))
-        }
-    };
-    let (remaining, most) = (amounts.remaining, amounts.limit);
-    let body = Decided {
-        allowed: false,
-        limit_name: &limit.name,
-        amounts,
-        retry_after_ms,
-        counted: counted(standing),
-    };
-
-    let mut answer = json(StatusCode::TOO_MANY_REQUESTS, to_json(&body));
-    tell(&mut answer, remaining, most);
-    let headers = answer.headers_mut();
-    match retry_after_ms.map(retry_after_seconds) {
+    match told.wait.map(|wait| wait.retry_after(draw)) {
         None => {}
-        Some(1) => drop(headers.insert(RETRY_AFTER, ONE_SECOND)),
-        Some(seconds) => drop(headers.insert(RETRY_AFTER, HeaderValue::from(seconds))),
+        Some(1) => drop(answer.headers_mut().insert(RETRY_AFTER, ONE_SECOND)),
+        Some(seconds) => drop(answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds))),
     }
     answer
 }
 
-/// Refusals say that nothing remains, also where the surge guard refused while the fleet has room.
-fn refused_by_ratio(limit: &Limit) -> (Amounts, Option<u64>) {
-    let allowance = Allowance::of(limit);
-    let amounts =
-        Amounts { remaining: Some(0), limit: allowance.map(|a| a.limit), rate: allowance.map(|a| a.rate) };
-    (amounts, allowance.and_then(Allowance::retry_after_ms))
+fn amounts(told: &Told) -> Amounts {
+    Amounts { remaining: told.remaining, limit: told.limit, rate: PerSecond::of(told.rate) }
 }
 
-fn tell(answer: &mut Answer, remaining: Option<u64>, limit: Option<u64>) {
+fn tell(answer: &mut Answer, told: &Told) {
     let headers = answer.headers_mut();
-    for (name, number) in [(REMAINING, remaining), (LIMIT, limit)] {
+    for (name, number) in [(REMAINING, told.remaining), (LIMIT, told.limit)] {
         if let Some(number) = number {
             headers.insert(name, HeaderValue::from(number));
         }

@@ -71,7 +71,7 @@ impl HttpFront {
             Ok(query) => {
                 let (pairs, decision) = (query.pairs(), begin(self.traces.as_ref(), headers));
                 let verdict = self.limiter.check(Attributes::new(&pairs), query.cost);
-                of_verdict(&verdict, &self.limiter, decision)
+                of_verdict(&verdict, &self.limiter, query.cost, decision)
             }
             Err(error) => answer::error(StatusCode::BAD_REQUEST, &error.to_string()),
         }
@@ -95,12 +95,17 @@ fn asks_to_allow<B>(request: &Request<B>) -> bool {
     request.uri().path() == "/allow" && matches!(*request.method(), Method::GET | Method::POST)
 }
 
-fn of_verdict(verdict: &Verdict, limiter: &Limiter, decision: Option<Decision>) -> Answer {
+fn of_verdict(
+    verdict: &Verdict,
+    limiter: &Limiter,
+    asked: Option<u32>,
+    decision: Option<Decision>,
+) -> Answer {
     let limit = verdict.limit().and_then(|limit| limiter.limit(limit));
     if let Some(decision) = decision {
         decision.end(verdict.allowed, limit.as_deref());
     }
-    answer::of_verdict(verdict, limit.as_deref())
+    answer::of_verdict(verdict, limit.as_deref(), asked, fastrand::f64())
 }
 
 async fn allow_shared(shared: &SharedLimiter, asked: &Parts, traces: Option<&Traces>) -> Answer {
@@ -108,7 +113,7 @@ async fn allow_shared(shared: &SharedLimiter, asked: &Parts, traces: Option<&Tra
         Ok(query) => {
             let (pairs, decision) = (query.pairs(), begin(traces, &asked.headers));
             let verdict = shared.check(Attributes::new(&pairs), query.cost).await;
-            of_verdict(&verdict, shared.limiter(), decision)
+            of_verdict(&verdict, shared.limiter(), query.cost, decision)
         }
         Err(error) => answer::error(StatusCode::BAD_REQUEST, &error.to_string()),
     }

@@ -4,8 +4,8 @@ mod answer;
 #[cfg(test)]
 mod fuzz;
 mod http;
+mod per_second;
 mod query;
-mod remaining;
 mod stats;
 
 pub(crate) use http::HttpFront;

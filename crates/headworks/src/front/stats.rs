@@ -4,7 +4,7 @@ use headworks_agent::{LimitStats, LimiterStats};
 use serde::Serialize;
 
 use super::answer::{Amounts, to_json};
-use super::remaining::Allowance;
+use super::per_second::PerSecond;
 
 #[derive(Serialize)]
 struct Stats<'a> {
@@ -49,12 +49,11 @@ pub(super) fn body(stats: &LimiterStats) -> Vec<u8> {
 }
 
 fn limit_line(stats: &LimitStats) -> LimitLine<'_> {
-    let allowance = Allowance::of(&stats.limit);
-    let (limit, rate) = (allowance.map(|a| a.limit), allowance.map(|a| a.rate));
+    let rate = stats.limit.rate;
     LimitLine {
         name: &stats.limit.name,
         mode: stats.limit.mode.name(),
-        amounts: Amounts { remaining: None, limit, rate },
+        amounts: Amounts { remaining: None, limit: rate.per_unit(), rate: PerSecond::of(rate) },
         offered: stats.counts.offered,
         admitted: stats.counts.admitted(),
         dropped: stats.counts.dropped,

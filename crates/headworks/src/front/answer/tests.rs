@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use headworks_agent::{Decisive, LimitRef};
+use headworks_agent::{Decisive, LimitRef, Remaining, Standing};
 
 use headworks_core::limits::{Enforcement, Missing, Mode, OnSilence, SurgeGuard};
 use headworks_core::units::{Headroom, Rate, Unit};
@@ -13,7 +13,7 @@ use super::*;
 type Told = (Verdict, Option<Arc<Limit>>);
 
 fn of_told((verdict, limit): &Told) -> Answer {
-    of_verdict(verdict, limit.as_deref())
+    of_verdict(verdict, limit.as_deref(), None, 0.0)
 }
 
 fn verdict(allowed: bool, rate: Rate, headroom: Headroom) -> Told {
