@@ -31,6 +31,7 @@ mod exact;
 mod limiter;
 mod places;
 mod records;
+pub mod settings;
 mod state;
 #[cfg(feature = "redis")]
 mod store;

@@ -12,6 +12,7 @@ pub mod bucket;
 pub mod budget;
 pub mod children;
 pub mod decision;
+pub mod duration;
 pub mod exact;
 pub mod explain;
 pub mod fleet;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, Resettable, TypedValueParser};
 use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use headworks_agent::settings::{name, parent_url, region};
 use headworks_agent::uplink::Stay;
 use headworks_core::link::INTERVAL;
 
@@ -321,22 +322,6 @@ fn switch() -> BoolishValueParser {
     BoolishValueParser::new()
 }
 
-/// Longest name and address, in bytes: hellos carry them, and are bounded.
-const MAX_TEXT: usize = 128;
-
-/// The name of a node or a zone.
-fn name(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() || text.len() > MAX_TEXT || text.chars().any(char::is_control) {
-        return Err(format!("write a name of 1 to {MAX_TEXT} bytes, without control characters"));
-    }
-    Ok(text.to_owned())
-}
-
-/// The name of a region; the empty one is none.
-fn region(text: &str) -> Result<String, String> {
-    if text.is_empty() { Ok(String::new()) } else { name(text) }
-}
-
 /// A spacing of reports: below 10 ms, small news would take more of a node's time than the news are worth.
 fn spacing(text: &str) -> Result<Duration, String> {
     let spacing = duration::parse(text)?;
@@ -356,20 +341,4 @@ fn stay_or_zero(text: &str) -> Result<Duration, String> {
         return Ok(Duration::ZERO);
     }
     stay(text).map_err(|advice| format!("{advice}, or 0 for ever"))
-}
-
-/// The URL of a parent: checked here, so that a typing error is found before anything starts.
-fn parent_url(text: &str) -> Result<String, String> {
-    let text = text.trim();
-    let advice = || format!("write it as https://host:port or http://host:port, in at most {MAX_TEXT} bytes");
-    let uri: axum::http::Uri = text.parse().map_err(|_| advice())?;
-    // What is before an @ may be a password, and the URL is shown in logs and by /stats.
-    if !matches!(uri.scheme_str(), Some("http" | "https"))
-        || uri.port_u16().is_none()
-        || text.len() > MAX_TEXT
-        || text.contains('@')
-    {
-        return Err(advice());
-    }
-    Ok(text.to_owned())
 }

@@ -5,7 +5,6 @@ mod bench;
 mod certs;
 mod cli;
 mod console;
-mod duration;
 mod failure;
 mod front;
 mod legible;
@@ -37,6 +36,7 @@ use std::process::ExitCode;
 
 use cli::{BenchCommand, CertsCommand, Cli, Command, LimitsCommand};
 use failure::{Failure, USAGE};
+use headworks_core::duration;
 
 fn main() -> ExitCode {
     let cli = match Cli::read() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::log::Log;
 use super::wait::within;
 
-/// A running `headworks`. Killed when dropped; when the test has failed, the drop shows what it wrote last.
+/// A running `headworks`, or another program. Killed when dropped; when the test has failed, the drop shows what it wrote last.
 pub(crate) struct Process {
     name: String,
     child: Child,
@@ -36,10 +36,15 @@ impl Process {
         variables: &[(&str, &str)],
         args: impl IntoIterator<Item = A>,
     ) -> Self {
-        let mut child = command(args)
-            .envs(variables.iter().copied())
-            .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headworks"));
+        without_our_variables(&mut command).envs(variables.iter().copied()).args(args);
+        Self::of(name, command)
+    }
+
+    /// Starts any program, with nothing to read.
+    pub(crate) fn of(name: &str, mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
         let stdout = Log::follow(child.stdout.take().unwrap());
         let stderr = Log::follow(child.stderr.take().unwrap());
         Self { name: name.to_owned(), child, stdout, stderr }
@@ -114,13 +119,11 @@ impl Drop for Process {
     }
 }
 
-/// With no `HEADWORKS_…` variable of whoever runs the tests, and with nothing to read.
-fn command<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_headworks"));
+/// Takes away the `HEADWORKS_…` variables of whoever runs the tests.
+pub(crate) fn without_our_variables(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HEADWORKS_"))
     {
         command.env_remove(name);
     }
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use headworks_agent::settings::default_id;
 use headworks_agent::uplink::Stay;
 use headworks_agent::{Agent, Limiter, LimiterStats, SharedLimiter, Store};
 use headworks_core::message::Tier;
@@ -13,7 +14,6 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::identity;
 use super::ports::Ports;
 use super::security::Security;
 use super::standalone::OwnLimits;
@@ -103,7 +103,7 @@ impl AgentNode {
         let admin = AdminPort::bind(["agent --admin", "agent --metrics"], settings.admin).await?;
         let unix = settings.http_unix.map(|path| serve::bind_unix("agent --http-unix", &path)).transpose()?;
         let http = http_listener.tcp_address()?;
-        let node = settings.id.unwrap_or_else(|| identity::default_id("agent"));
+        let node = settings.id.unwrap_or_else(|| default_id("agent"));
         let ports = Ports::new("agent", settings.security.clone()).in_zone(&settings.zone, &settings.region);
         let traces = settings.traces.map(|url| Traces::to(&url, &node, &settings.zone)).transpose()?;
         let mut builder = Agent::builder(node.clone(), settings.zone)

@@ -1,8 +1,9 @@
 //! What a node shows and asks to see, and what it may do without.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use axum::http::Uri;
+use headworks_agent::settings::is_on_this_machine;
 use headworks_agent::tls::{Tls, TlsFiles};
 use headworks_core::message::Tier;
 
@@ -81,7 +82,7 @@ impl Security {
                     );
                     return Err(Failure::Usage(message));
                 }
-            } else if !is_this_machine(&uri) {
+            } else if !is_on_this_machine(&uri) {
                 self.plaintext(&format!("{flag} {url} is on another machine, and http:// is plain text"))?;
             }
         }
@@ -91,7 +92,7 @@ impl Security {
     /// Spans tell of requests, and nobody between is meant to read them.
     pub(super) fn check_traces(&self, flag: &str, url: &str) -> Result<(), Failure> {
         let uri: Uri = url.parse().map_err(|_| Failure::Usage(format!("{flag} {url} is no URL")))?;
-        if is_this_machine(&uri) {
+        if is_on_this_machine(&uri) {
             return Ok(());
         }
         let what = format!("{flag} {url} is on another machine, and spans are sent in plain text");
@@ -118,13 +119,6 @@ impl Security {
 fn files(args: &TlsArgs) -> Option<TlsFiles> {
     let (cert, key, ca) = (args.tls_cert.clone()?, args.tls_key.clone()?, args.tls_ca.clone()?);
     Some(TlsFiles { cert, key, ca })
-}
-
-fn is_this_machine(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    host.eq_ignore_ascii_case("localhost")
-        || address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Durations as flags give them: `500ms`, `30s`, `5m`, `1h`.
+//! Durations as flags and configurations give them: `500ms`, `30s`, `5m`, `1h`.
 
 use std::time::Duration;
 
 /// Nobody waits for more, and a slip of the finger may ask for it.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A duration from a whole number and its unit.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+/// A duration from a whole number and its unit; advice for whoever wrote anything else.
+pub fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let milliseconds = match unit {
