@@ -72,11 +72,15 @@ pub enum Action {
 }
 
 /// Why a bucket finds no place. The proxy is told to forget it, so its requests pass as those of an unknown bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The proxy has too many buckets.
+    /// The proxy has too many.
+    #[error(
+        "it has more than {MOST_BUCKETS} buckets, or their names are longer than {MOST_NAMES} bytes together"
+    )]
     Many,
     /// Its name is too long.
+    #[error("the name of a bucket is longer than {MOST_NAME} bytes")]
     Long,
 }
 

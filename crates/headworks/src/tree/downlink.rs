@@ -1,11 +1,12 @@
 //! The server side of the protocol: one stream per child.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use axum::http;
 use futures_util::Stream;
 use headworks_agent::tls::Tls;
 use headworks_core::message::Hello;
@@ -15,10 +16,13 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
+use tonic::server::NamedService;
 use tonic::{Request, Response, Status, Streaming};
+use tower::Service;
 
 use super::Seat;
-use super::driver::{Handle, Input, StreamId};
+use super::driver::{Handle, Input, PlanBox, StreamId};
 use super::gate::Gate;
 use super::pace::Pace;
 use super::visitor::{Attached, TreeCounters, Visitor};
@@ -50,25 +54,44 @@ pub(crate) async fn serve<S: Seat>(
     handle: Handle<S>,
     shutdown: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
-    let service = Downlink { handle, streams: Arc::default(), shutdown: shutdown.clone() };
+    let service = Downlink { handle, shutdown: shutdown.clone() };
     let server = wire::tree_server::TreeServer::new(service).max_decoding_message_size(MAX_REPORT_BYTES);
-    let (into, entered) = mpsc::channel(1);
-    let gate = Gate { tls: port.tls, counters: port.counters, shutdown: shutdown.clone() };
-    tokio::spawn(gate.open(Listener::Tcp(port.listener), into));
-    tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE))
-        .http2_max_header_list_size(HEAD_BYTES)
-        .http2_max_pending_accept_reset_streams(Some(RESETS))
-        .max_concurrent_streams(STREAMS_PER_CONNECTION)
-        .add_service(server)
-        .serve_with_incoming_shutdown(ReceiverStream::new(entered), shutdown.cancelled_owned())
-        .await
+    port.serve(server, shutdown).await
+}
+
+impl TreePort {
+    /// Serves a service to whoever the gate lets in, until `shutdown`. Its requests have their [`Visitor`] with them.
+    pub(crate) async fn serve<T>(
+        self,
+        service: T,
+        shutdown: CancellationToken,
+    ) -> Result<(), tonic::transport::Error>
+    where
+        T: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+            + NamedService
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        T::Future: Send + 'static,
+    {
+        let (into, entered) = mpsc::channel(1);
+        let gate = Gate { tls: self.tls, counters: self.counters, shutdown: shutdown.clone() };
+        tokio::spawn(gate.open(Listener::Tcp(self.listener), into));
+        tonic::transport::Server::builder()
+            .http2_keepalive_interval(Some(KEEPALIVE))
+            .http2_keepalive_timeout(Some(KEEPALIVE))
+            .http2_max_header_list_size(HEAD_BYTES)
+            .http2_max_pending_accept_reset_streams(Some(RESETS))
+            .max_concurrent_streams(STREAMS_PER_CONNECTION)
+            .add_service(service)
+            .serve_with_incoming_shutdown(ReceiverStream::new(entered), shutdown.cancelled_owned())
+            .await
+    }
 }
 
 struct Downlink<S: Seat> {
     handle: Handle<S>,
-    streams: Arc<AtomicU64>,
     shutdown: CancellationToken,
 }
 
@@ -82,16 +105,13 @@ impl<S: Seat> wire::tree_server::Tree for Downlink<S> {
         request: Request<Streaming<wire::ChildMessage>>,
     ) -> Pin<Box<dyn Future<Output = Result<Response<Plans>, Status>> + Send + 'f>> {
         Box::pin(async move {
-            let visitor = request.extensions().get::<Arc<Visitor>>().cloned();
-            let visitor = visitor.ok_or_else(|| Status::internal("a stream without a connection"))?;
-            visitor.opens_stream()?;
+            let visitor = Visitor::of(&request)?;
             let mut messages = request.into_inner();
             let hello = introduction(&mut messages).await?;
             visitor.may_be(&hello)?;
             let attached = visitor.attach();
-            let stream = StreamId(self.streams.fetch_add(1, Relaxed));
             let (plans, outgoing) = mpsc::channel(1);
-            self.handle.send(Input::Hello { stream, hello, plans }).await;
+            let stream = self.handle.greet(hello, PlanBox::Stream(plans)).await;
             tokio::spawn(listen(self.handle.clone(), stream, messages, attached, self.shutdown.clone()));
             Ok(Response::new(Box::pin(ReceiverStream::new(outgoing)) as Plans))
         })

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
 use headworks_agent::Clock;
 use headworks_core::children::ChildId;
-use headworks_core::message::{Hello, Report};
+use headworks_core::message::{Hello, Plan, Report};
 use headworks_core::node::Node;
 use headworks_core::units::Moment;
 use headworks_proto::wire;
@@ -31,8 +33,30 @@ const INBOX: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StreamId(pub(crate) u64);
 
-/// What a child is sent into: room for one message.
-pub(crate) type PlanBox = mpsc::Sender<Result<wire::ParentMessage, tonic::Status>>;
+/// What a child is sent into: room for one plan.
+pub(crate) enum PlanBox {
+    /// Of one at the other end of a stream.
+    Stream(mpsc::Sender<Result<wire::ParentMessage, tonic::Status>>),
+    /// Of one in this process.
+    Here(mpsc::Sender<Plan>),
+}
+
+impl PlanBox {
+    fn has_room(&self) -> bool {
+        match self {
+            Self::Stream(plans) => plans.capacity() > 0,
+            Self::Here(plans) => plans.capacity() > 0,
+        }
+    }
+
+    /// A child that is gone needs no plan.
+    fn put(&self, plan: Plan) {
+        match self {
+            Self::Stream(plans) => drop(plans.try_send(Ok(headworks_proto::plan_message(&plan)))),
+            Self::Here(plans) => drop(plans.try_send(plan)),
+        }
+    }
+}
 
 type Question<S> = Box<dyn FnOnce(&S, Moment) + Send>;
 
@@ -61,18 +85,28 @@ pub(crate) enum Input<S: Seat> {
 }
 
 /// How the rest of the process speaks to the owner.
-pub(crate) struct Handle<S: Seat>(mpsc::Sender<Input<S>>);
+pub(crate) struct Handle<S: Seat> {
+    inputs: mpsc::Sender<Input<S>>,
+    streams: Arc<AtomicU64>,
+}
 
 impl<S: Seat> Clone for Handle<S> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self { inputs: self.inputs.clone(), streams: self.streams.clone() }
     }
 }
 
 impl<S: Seat> Handle<S> {
-    pub(super) async fn send(&self, input: Input<S>) {
+    /// A child has come; what to call its stream.
+    pub(crate) async fn greet(&self, hello: Hello, plans: PlanBox) -> StreamId {
+        let stream = StreamId(self.streams.fetch_add(1, Relaxed));
+        self.send(Input::Hello { stream, hello, plans }).await;
+        stream
+    }
+
+    pub(crate) async fn send(&self, input: Input<S>) {
         // The owner ends last; a message that finds it gone has nobody left to matter to.
-        let _ = self.0.send(input).await;
+        let _ = self.inputs.send(input).await;
     }
 
     /// Hands the owner something that only its kind of node knows.
@@ -107,7 +141,7 @@ pub(crate) fn start<S: Seat>(name: &str, seat: S, clock: Clock) -> std::io::Resu
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let driver = Driver { seat, clock, streams: HashMap::new(), dirty: false };
     thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(driver.run(inputs)))?;
-    Ok(Handle(inbox))
+    Ok(Handle { inputs: inbox, streams: Arc::default() })
 }
 
 struct Stream {
@@ -244,10 +278,10 @@ impl<S: Seat> Driver<S> {
             if !wants(&self.seat, stream.child) {
                 continue;
             }
-            if stream.plans.capacity() == 0 {
+            if !stream.plans.has_room() {
                 self.dirty = true;
             } else if let Some(plan) = self.seat.node_mut().plan_for(stream.child, now) {
-                let _ = stream.plans.try_send(Ok(headworks_proto::plan_message(&plan)));
+                stream.plans.put(plan);
             }
         }
     }
