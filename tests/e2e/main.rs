@@ -24,6 +24,7 @@ mod deployments;
 mod descriptors;
 mod dev;
 mod drain;
+mod envoy_module;
 mod exact;
 mod exact_store;
 mod failover;

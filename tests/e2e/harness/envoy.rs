@@ -25,7 +25,7 @@ pub(crate) struct Envoy {
 
 impl Envoy {
     /// Starts it with a configuration in YAML and these variables, and waits until it is ready. Its listeners should ask for port 0,
-    /// and it has an admin port whatever the configuration says of one.
+    /// and so should its admin port, if the configuration says anything of it.
     #[track_caller]
     pub(crate) fn start(name: &str, yaml: &str, variables: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -88,7 +88,8 @@ impl Envoy {
 /// Two worker threads, since fewer would hide what threads do to each other; and none of what Envoys of one machine share.
 fn command(folder: &Path, yaml: &str, variables: &[(&str, &str)]) -> Command {
     let file = folder.join("envoy.yaml");
-    fs::write(&file, format!("{yaml}\n{ADMIN}")).unwrap();
+    let admin = if yaml.contains("\nadmin:") { "" } else { ADMIN };
+    fs::write(&file, format!("{yaml}\n{admin}")).unwrap();
     let mut command = Command::new(program());
     without_our_variables(&mut command).envs(variables.iter().copied());
     command.arg("-c").arg(file).args(["--concurrency", "2", "--disable-hot-restart"]);
@@ -96,6 +97,13 @@ fn command(folder: &Path, yaml: &str, variables: &[(&str, &str)]) -> Command {
 }
 
 const ADMIN: &str = "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n";
+
+/// Where the module of the agent is, for `ENVOY_DYNAMIC_MODULES_SEARCH_PATH`: cargo builds it beside the tests.
+pub(crate) fn module_folder() -> String {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    assert!(folder.join("libheadworks_envoy.so").is_file(), "the module is not in {}", folder.display());
+    folder.display().to_string()
+}
 
 /// `HEADWORKS_ENVOY`, else `envoy` on the PATH, else the one that `tests/run` fetched.
 fn program() -> PathBuf {

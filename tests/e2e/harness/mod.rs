@@ -24,7 +24,7 @@ mod wait;
 
 pub(crate) use browser::{Browser, Look};
 pub(crate) use certs::{Authority, Issued, Pki, Secret};
-pub(crate) use envoy::Envoy;
+pub(crate) use envoy::{Envoy, module_folder};
 pub(crate) use figures::{Figure, fraction};
 pub(crate) use fleet::{Fleet, FleetPlan};
 pub(crate) use http::{Answer, get, get_unix, send};
