@@ -47,6 +47,7 @@ mod parent_missing;
 mod pipeline;
 mod release;
 mod reload;
+mod rlqs;
 mod rollout;
 mod scopes;
 mod shadow;

@@ -20,6 +20,8 @@ const SPREAD_IN_UNITS: u32 = 4;
 /// The numbers of the limit that a verdict rests on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Told {
+    /// Whether the request passed.
+    pub allowed: bool,
     /// Most that passes, in cost units: of an exact limit at one moment, of another in the unit of its rate. `None` for one that is
     /// unlimited.
     pub limit: Option<u64>,
@@ -48,27 +50,49 @@ impl Told {
     /// What is told of `limit`, on which `verdict` rests, to a request of this cost, or of the limit's own. `None` if it rests on no
     /// limit.
     pub fn of(verdict: &Verdict, limit: &Limit, asked: Option<u32>) -> Option<Self> {
-        let standing = verdict.decisive?.standing;
+        let (standing, allowed) = (verdict.decisive?.standing, verdict.allowed);
         Some(match standing {
-            Standing::Headroom(headroom) if verdict.allowed => Self::by_ratio(limit, left(limit, headroom)),
-            Standing::Headroom(_) => {
-                // Also where the surge guard refused while the fleet has room.
-                let wait = wait_by_ratio(limit.rate, u64::from(asked.unwrap_or(limit.cost)));
-                Self { wait, ..Self::by_ratio(limit, Some(0)) }
-            }
-            Standing::Exact(remaining) => Self::exact(verdict.allowed, remaining, Basis::Counted),
-            Standing::Uncounted(remaining) => Self::exact(verdict.allowed, remaining, Basis::Uncounted),
+            Standing::Headroom(headroom) => Self::by_ratio(allowed, limit, headroom, asked),
+            Standing::Exact(remaining) => Self::counted(allowed, remaining, Basis::Counted),
+            Standing::Uncounted(remaining) => Self::counted(allowed, remaining, Basis::Uncounted),
         })
     }
 
-    fn by_ratio(limit: &Limit, remaining: Option<u64>) -> Self {
-        let rate = limit.rate;
-        Self { limit: rate.per_unit(), remaining, rate, basis: Basis::Estimated, wait: None }
+    fn by_ratio(allowed: bool, limit: &Limit, headroom: Headroom, asked: Option<u32>) -> Self {
+        let (rate, cost) = (limit.rate, u64::from(asked.unwrap_or(limit.cost)));
+        // A refusal says that nothing remains, also where the surge guard refused while the fleet has room.
+        let (remaining, wait) =
+            if allowed { (left(limit, headroom), None) } else { (Some(0), wait_by_ratio(rate, cost)) };
+        Self { allowed, limit: rate.per_unit(), remaining, rate, basis: Basis::Estimated, wait }
     }
 
-    fn exact(allowed: bool, of: Remaining, basis: Basis) -> Self {
+    /// What is told of a bucket whose requests are counted one by one.
+    pub fn counted(allowed: bool, of: Remaining, basis: Basis) -> Self {
         let wait = of.retry_after.filter(|_| !allowed).map(|wait| Wait::at_least(wait, of.rate));
-        Self { limit: of.limit, remaining: of.remaining, rate: of.rate, basis, wait }
+        Self { allowed, limit: of.limit, remaining: of.remaining, rate: of.rate, basis, wait }
+    }
+
+    /// The headers of an answer, whose values are whole numbers: what is left of how much, and how many seconds to wait. An estimate
+    /// for a whole fleet is no promise to one client, so an admission by one tells nothing. `draw`, from 0 up to 1, is for
+    /// [`Wait::retry_after`].
+    pub fn headers(&self, draw: f64) -> impl Iterator<Item = (&'static str, u64)> {
+        let tells = !self.allowed || self.basis == Basis::Counted;
+        let of = |number: Option<u64>| number.filter(|_| tells);
+        let all = [
+            ("x-ratelimit-remaining", of(self.remaining)),
+            ("x-ratelimit-limit", of(self.limit)),
+            ("retry-after", self.wait.map(|wait| wait.retry_after(draw))),
+        ];
+        all.into_iter().filter_map(|(name, number)| Some((name, number?)))
+    }
+
+    /// Seconds in which the rate gives back what is taken, rounded up, and at most the unit of the rate; `None` where there is nothing
+    /// that could be taken.
+    pub fn reset(&self) -> Option<u64> {
+        let Rate::Per { unit, .. } = self.rate else { return None };
+        let taken = self.limit?.saturating_sub(self.remaining?);
+        let whole = pass(self.rate)?.saturating_mul(u32::try_from(taken).unwrap_or(u32::MAX));
+        Some(whole_seconds(whole.min(unit.duration())))
     }
 }
 
@@ -155,8 +179,12 @@ impl Wait {
     /// The same as the whole seconds of a `Retry-After` (RFC 9110, delay-seconds): rounded up, and at least 1, since 0 invites a
     /// busy loop.
     pub fn retry_after(self, draw: f64) -> u64 {
-        u64::try_from(self.spread(draw).as_nanos().div_ceil(1_000_000_000)).unwrap_or(u64::MAX).max(1)
+        whole_seconds(self.spread(draw)).max(1)
     }
+}
+
+fn whole_seconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::admin::AdminArgs;
 use crate::bench::{IdleArgs, SurgeArgs};
 use crate::certs::CertsArgs;
 use crate::duration;
+use crate::front::ProxyArgs;
 use crate::limits_apply::ApplyArgs;
 use crate::limits_check::CheckArgs;
 use crate::limits_diff::DiffArgs;
@@ -238,6 +239,8 @@ pub(crate) struct AgentArgs {
     pub(crate) admin: SocketAddr,
     #[command(flatten)]
     pub(crate) access: AdminArgs,
+    #[command(flatten)]
+    pub(crate) proxy: ProxyArgs,
 }
 
 #[derive(Debug, Args)]

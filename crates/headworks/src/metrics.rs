@@ -11,7 +11,7 @@ use crate::rlqs::RlqsView;
 use crate::status::{LimitView, NodeStatus, StoreView, TlsView};
 
 /// What only rises, and what it counts.
-const COUNTERS: [(&str, &str); 19] = [
+const COUNTERS: [(&str, &str); 20] = [
     ("headworks_offered_total", "Cost units that reached the limit, before it dropped anything"),
     ("headworks_admitted_total", "Cost units that the limit let pass"),
     ("headworks_dropped_total", "Cost units that the limit dropped"),
@@ -46,6 +46,10 @@ const COUNTERS: [(&str, &str); 19] = [
     (
         "headworks_store_spared_total",
         "Checks of exact limits answered without a call to the store, since their bucket was known to be spent",
+    ),
+    (
+        "headworks_grpc_answers_total",
+        "Answers over gRPC by service (rls, ext_authz) and code: ok, over_limit or error",
     ),
     ("headworks_tree_closed_total", "Connections of children closed: no hello in time, or too many streams"),
     (
@@ -143,6 +147,10 @@ fn record_node(status: &NodeStatus) {
     counter!("headworks_admin_refused_total").absolute(status.admin_refused);
     status.tls.iter().for_each(record_tls);
     status.store.iter().for_each(record_store);
+    for grpc in &status.grpc {
+        counter!("headworks_grpc_answers_total", "service" => grpc.service.clone(), "code" => grpc.code.clone())
+            .absolute(grpc.answers);
+    }
     if status.tier != "agent" {
         counter!("headworks_reports_throttled_total").absolute(status.reports_throttled);
         counter!("headworks_tree_closed_total", "cause" => "silent").absolute(status.tree_closed_silent);

@@ -110,6 +110,18 @@ pub(crate) fn settle(asks: &[Ask<'_>], now: Moment) -> (Settled, Outcomes) {
     (settled, outcomes)
 }
 
+/// Gives back what an ask was charged, as far as it still counts, to the bucket of its own values: in one that others share, the charge
+/// may be anybody's.
+pub(crate) fn give_back(ask: &Ask<'_>, now: Moment) {
+    let values = ask.values();
+    let hash = key::hash(&values);
+    let mut shard = ask.limit.buckets.part(hash);
+    if let Some((slot, counts)) = shard.find(hash, |key| key.is(&values)) {
+        slot.follow(ask, now);
+        counts.refused_later = counts.refused_later.saturating_add(slot.give_back(ask, now));
+    }
+}
+
 /// The locks of all parts that the asks need, taken and listed in the order of ranks.
 fn lock_all<'a>(asks: &'a [Ask<'a>]) -> SmallVec<[Held<'a>; 4]> {
     let mut order: SmallVec<[usize; 8]> = (0..asks.len()).collect();

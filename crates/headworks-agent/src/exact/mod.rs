@@ -18,7 +18,7 @@ use headworks_core::units::Rate;
 use smallvec::SmallVec;
 
 pub(crate) use limit::ExactLimit;
-pub(crate) use memory::{settle, settle_one, settle_one_value};
+pub(crate) use memory::{give_back, settle, settle_one, settle_one_value};
 
 /// What a request asks of one exact limit.
 #[derive(Debug)]

@@ -79,6 +79,10 @@ impl Slot {
         self.ruling.rule.charge(&mut self.state, ask.charge, now);
     }
 
+    pub(super) fn give_back(&mut self, ask: &Ask<'_>, now: Moment) -> u64 {
+        self.ruling.rule.give_back(&mut self.state, ask.charge, now)
+    }
+
     /// A bucket of its own for values that shared this one. It starts with what is owed here: its caller may have been
     /// served from here, and would else have a budget twice.
     pub(super) fn fork(&self, ruling: &Arc<Ruling>, now: Moment) -> Self {

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::Request;
 use super::rules::Rules;
 use super::verdict::{Decisive, LimitRef, Standing, Unanswerable, Verdict, Which};
-use crate::exact::{Ask, Asks, ExactLimit, Outcome, Settled, settle, settle_one, settle_one_value};
+use crate::exact::{self, Ask, Asks, ExactLimit, Outcome, Settled, settle, settle_one, settle_one_value};
 
 /// What the exact limits say.
 #[derive(Debug)]
@@ -87,6 +87,13 @@ pub(super) fn decide(rules: &Rules, request: Request<'_>, now: impl FnOnce() -> 
             Some(decide_one(only, request, now).unwrap_or_else(|| decide_all(&met, request, now)))
         }
         _ => Some(decide_all(&met, request, now())),
+    }
+}
+
+/// Gives back what a request was charged by the exact limits that it meets.
+pub(super) fn give_back(rules: &Rules, request: Request<'_>, now: Moment) {
+    for met in all(rules, &request).filter(|met| met.first.is_some()) {
+        exact::give_back(&met.ask(request), now);
     }
 }
 

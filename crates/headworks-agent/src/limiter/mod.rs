@@ -139,6 +139,17 @@ impl Limiter {
         local::with(&self.inner, |local| self.inner.check(local, attributes, asked))
     }
 
+    /// Gives back what [`Self::check`] has charged to exact limits for a request that came to nothing after all, as far as it still
+    /// counts. Limits by ratio have nothing to give back, nor have buckets in a store, nor one that values without a bucket of their own
+    /// share.
+    pub fn give_back(&self, attributes: Attributes<'_>, asked: Option<u32>) {
+        local::with(&self.inner, |local| {
+            let rules = local::current(&mut local.rules, &self.inner);
+            let request = Request { attributes, asked, shadow_all: false };
+            exact::give_back(rules, request, self.inner.wall.now());
+        });
+    }
+
     /// A request of these attributes, made ready to be decided again and again: nothing is looked up any more. Each thread should
     /// have one of its own: clone it.
     pub fn prepare(&self, attributes: &[(&str, &str)]) -> Prepared {

@@ -34,6 +34,14 @@ impl Tls {
         self.accept(self.front(), io, peer).await
     }
 
+    /// The same of one who asks over gRPC.
+    pub async fn accept_grpc<IO>(&self, io: IO, peer: IpAddr) -> Option<TlsStream<IO>>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.accept(self.grpc(), io, peer).await
+    }
+
     async fn accept<IO>(&self, config: Arc<ServerConfig>, io: IO, peer: IpAddr) -> Option<TlsStream<IO>>
     where
         IO: AsyncRead + AsyncWrite + Unpin,

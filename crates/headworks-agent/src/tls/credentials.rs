@@ -29,6 +29,8 @@ pub(super) struct Parts {
     pub(super) tree: Arc<ServerConfig>,
     /// For those who ask over HTTP: only this side does.
     pub(super) front: Arc<ServerConfig>,
+    /// For those who ask over gRPC.
+    pub(super) grpc: Arc<ServerConfig>,
 }
 
 impl Parts {
@@ -41,8 +43,12 @@ impl Parts {
         let broken =
             |reason: String| TlsError::Broken { what: "authorities", path: files.ca.clone(), reason };
         let tree = Arc::new(tree_config(&provider, &own, &roots).map_err(broken)?);
-        let front = Arc::new(front_config(&provider, &own).map_err(|error| broken(error.to_string()))?);
-        Ok(Self { provider, own, roots, facts, tree, front })
+        let asked_over = |protocol: &[u8]| {
+            let config = front_config(&provider, &own, protocol);
+            config.map(Arc::new).map_err(|error| broken(error.to_string()))
+        };
+        let (front, grpc) = (asked_over(b"http/1.1")?, asked_over(b"h2")?);
+        Ok(Self { provider, own, roots, facts, tree, front, grpc })
     }
 
     /// Whether this node's own certificate gives it this role.
@@ -153,11 +159,15 @@ fn tree_config(
     Ok(config)
 }
 
-fn front_config(provider: &Arc<CryptoProvider>, own: &Arc<SingleCertAndKey>) -> Result<ServerConfig, Error> {
+fn front_config(
+    provider: &Arc<CryptoProvider>,
+    own: &Arc<SingleCertAndKey>,
+    protocol: &[u8],
+) -> Result<ServerConfig, Error> {
     let mut config = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_cert_resolver(own.clone());
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     Ok(config)
 }

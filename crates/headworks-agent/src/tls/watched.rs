@@ -89,6 +89,10 @@ impl Tls {
         self.0.current.load().parts.tree.clone()
     }
 
+    pub(super) fn grpc(&self) -> Arc<ServerConfig> {
+        self.0.current.load().parts.grpc.clone()
+    }
+
     pub(super) fn front(&self) -> Arc<ServerConfig> {
         self.0.current.load().parts.front.clone()
     }

@@ -172,3 +172,29 @@ fn an_exact_limit_tells_what_was_counted_and_says_where_it_was_not() {
     let uncounted = told(true, &of, Standing::Uncounted(counts), None);
     assert_eq!((uncounted.basis, uncounted.wait), (Basis::Uncounted, None));
 }
+
+#[test]
+fn what_was_taken_is_there_again_after_a_part_of_the_unit() {
+    let reset = |amount, unit, remaining| {
+        let rate = Rate::Per { amount, unit };
+        let counts = Remaining { rate, limit: Some(amount), remaining: Some(remaining), retry_after: None };
+        Told::counted(true, counts, Basis::Counted).reset()
+    };
+    assert_eq!(reset(60, Unit::Minute, 60), Some(0));
+    assert_eq!(reset(60, Unit::Minute, 30), Some(30));
+    assert_eq!(reset(10, Unit::Second, 1), Some(1));
+    assert_eq!(reset(7, Unit::Hour, 0), Some(3600));
+    assert_eq!(reset(0, Unit::Hour, 0), None);
+}
+
+#[test]
+fn an_estimate_is_told_in_headers_only_with_a_refusal() {
+    let of = limit(60, Unit::Minute, None);
+    let headers = |told: Told| told.headers(0.0).collect::<Vec<_>>();
+    assert_eq!(headers(told(true, &of, Standing::Headroom(Headroom::OPEN), None)), []);
+    let refused = headers(told(false, &of, Standing::Headroom(Headroom::SHUT), None));
+    assert_eq!(refused, [("x-ratelimit-remaining", 0), ("x-ratelimit-limit", 60), ("retry-after", 1)]);
+    let counts = Remaining { rate: of.rate, limit: Some(60), remaining: Some(59), retry_after: None };
+    let passed = headers(told(true, &of, Standing::Exact(counts), None));
+    assert_eq!(passed, [("x-ratelimit-remaining", 59), ("x-ratelimit-limit", 60)]);
+}

@@ -58,6 +58,15 @@ impl Window {
         *state = State::Window { start, used: used.saturating_add(cost) };
     }
 
+    pub(super) fn give_back(self, state: &mut State, cost: u64, now: Moment) -> u64 {
+        let (start, used) = self.current(state, now);
+        let back = cost.min(used);
+        if back > 0 {
+            *state = State::Window { start, used: used - back };
+        }
+        back
+    }
+
     pub(super) fn used(self, state: &State, now: Moment) -> u64 {
         self.current(state, now).1
     }

@@ -177,6 +177,16 @@ impl Rule {
         }
     }
 
+    /// Gives back the cost of a request that was charged, as far as it still counts; how much that is.
+    pub fn give_back(&self, state: &mut State, cost: u64, now: Moment) -> u64 {
+        match self {
+            Rule::Unlimited | Rule::Ban => 0,
+            Rule::TokenBucket(tokens) => tokens.give_back(state, cost, now),
+            Rule::SlidingWindow(window) => sliding::give_back(*window, state, cost, now),
+            Rule::FixedWindow(window) => window.give_back(state, cost, now),
+        }
+    }
+
     /// Decides a request by itself: looks whether there is room for its cost, and takes what it is charged if there is.
     #[inline(always)]
     pub fn decide(&self, state: &mut State, cost: u64, charge: u64, now: Moment) -> Look {

@@ -97,6 +97,18 @@ pub(super) fn charge(window: Window, state: &mut State, cost: u64, now: Moment) 
     }
 }
 
+/// The latest charges are given back first: room that came back by itself stays.
+pub(super) fn give_back(window: Window, state: &mut State, cost: u64, now: Moment) -> u64 {
+    let State::Log(log) = state else { return 0 };
+    let now = log.at_least(now);
+    let mut left = cost;
+    for entry in log.entries.iter_mut().rev().filter(|entry| !is_past(entry, window, now)) {
+        let back = left.min(entry.used);
+        (entry.used, left) = (entry.used - back, left - back);
+    }
+    cost - left
+}
+
 pub(super) fn used(window: Window, state: &State, now: Moment) -> u64 {
     let State::Log(log) = state else { return 0 };
     let now = log.at_least(now);

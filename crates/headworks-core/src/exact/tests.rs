@@ -351,3 +351,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_given_back_counts_as_if_it_had_not_been_charged() {
+    for rule in [bucket(60, Unit::Minute, None), sliding(60, Unit::Minute), fixed(60, Unit::Minute)] {
+        let mut state = State::default();
+        assert_eq!(rule.give_back(&mut state, 5, ms(0)), 0, "{rule:?}");
+        rule.charge(&mut state, 20, ms(0));
+        rule.charge(&mut state, 30, ms(10));
+        assert_eq!(rule.give_back(&mut state, 35, ms(10)), 35, "{rule:?}");
+        assert_eq!(rule.look(&state, 1, ms(10)).remaining, Some(45), "{rule:?}");
+        assert_eq!(passed(rule, &mut state, 100, ms(10)), 45, "{rule:?}");
+    }
+}
+
+#[test]
+fn nothing_is_given_back_beyond_what_still_counts() {
+    for rule in [bucket(60, Unit::Minute, None), sliding(60, Unit::Minute), fixed(60, Unit::Minute)] {
+        let mut state = State::default();
+        rule.charge(&mut state, 50, ms(0));
+        assert_eq!(rule.give_back(&mut state, u64::MAX, ms(0)), 50, "{rule:?}");
+        rule.charge(&mut state, 50, ms(0));
+        assert_eq!(rule.give_back(&mut state, 50, ms(120_000)), 0, "{rule:?}");
+        assert_eq!(passed(rule, &mut state, 100, ms(120_000)), 60, "{rule:?}");
+    }
+    assert_eq!(Rule::Ban.give_back(&mut State::default(), 5, ms(0)), 0);
+    assert_eq!(Rule::Unlimited.give_back(&mut State::default(), 5, ms(0)), 0);
+}

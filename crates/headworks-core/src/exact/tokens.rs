@@ -163,6 +163,15 @@ impl Tokens {
         }
     }
 
+    pub(super) fn give_back(&self, state: &mut State, cost: u64, now: Moment) -> u64 {
+        let back = cost.min(self.used(state, now));
+        if back > 0 {
+            let parts = self.spent(state, now).saturating_sub(self.parts(back));
+            set_wide(state, parts, now);
+        }
+        back
+    }
+
     pub(super) fn used(&self, state: &State, now: Moment) -> u64 {
         let (whole, more) = self.units(self.spent(state, now));
         whole.saturating_add(u64::from(more))

@@ -1,6 +1,6 @@
 //! Answers to `/allow`, and errors: the bytes that clients read.
 
-use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use headworks_agent::told::{Basis, Told, Wait};
@@ -16,9 +16,6 @@ pub(super) type Answer = Response<Full<Bytes>>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const ONE_SECOND: HeaderValue = HeaderValue::from_static("1");
-const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 
 /// The body of an answer that a limit decided.
 #[derive(Serialize)]
@@ -77,29 +74,15 @@ fn decided(allowed: bool, limit: &Limit, told: &Told, draw: f64) -> Answer {
     };
     let status = if allowed { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
     let mut answer = json(status, to_json(&body));
-    // An estimate for a whole fleet is no promise to one client; an exact count is.
-    if !allowed || told.basis == Basis::Counted {
-        tell(&mut answer, told);
-    }
-    match told.wait.map(|wait| wait.retry_after(draw)) {
-        None => {}
-        Some(1) => drop(answer.headers_mut().insert(RETRY_AFTER, ONE_SECOND)),
-        Some(seconds) => drop(answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds))),
+    let headers = answer.headers_mut();
+    for (name, number) in told.headers(draw) {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from(number));
     }
     answer
 }
 
 fn amounts(told: &Told) -> Amounts {
     Amounts { remaining: told.remaining, limit: told.limit, rate: PerSecond::of(told.rate) }
-}
-
-fn tell(answer: &mut Answer, told: &Told) {
-    let headers = answer.headers_mut();
-    for (name, number) in [(REMAINING, told.remaining), (LIMIT, told.limit)] {
-        if let Some(number) = number {
-            headers.insert(name, HeaderValue::from(number));
-        }
-    }
 }
 
 /// An error: what is wrong and what to do.

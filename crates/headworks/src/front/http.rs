@@ -4,7 +4,9 @@
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
+use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
@@ -16,7 +18,8 @@ use hyper::service::Service;
 use tokio::sync::watch;
 
 use super::answer::{self, Answer};
-use super::query::Query;
+use super::derived::Derived;
+use super::query::{Query, QueryError};
 use super::stats;
 use crate::serve::MAX_BODY_BYTES;
 use crate::traces::{Decision, Traces};
@@ -29,6 +32,10 @@ pub(crate) struct HttpFront {
     shared: Option<SharedLimiter>,
     readiness: watch::Receiver<bool>,
     traces: Option<Traces>,
+    /// Where attributes come from that queries do not name.
+    derived: Arc<Derived>,
+    /// Who asks on this connection.
+    peer: Option<IpAddr>,
 }
 
 impl HttpFront {
@@ -41,7 +48,28 @@ impl HttpFront {
         shared: Option<SharedLimiter>,
         readiness: watch::Receiver<bool>,
     ) -> Self {
-        Self { limiter, shared, readiness, traces: None }
+        Self { limiter, shared, readiness, traces: None, derived: Arc::default(), peer: None }
+    }
+
+    /// The same with attributes that queries do not name.
+    pub(crate) fn deriving(self, derived: Arc<Derived>) -> Self {
+        Self { derived, ..self }
+    }
+
+    /// The same for the connection of this peer; of one on a Unix socket no address is known.
+    pub(crate) fn for_peer(&self, peer: Option<IpAddr>) -> Self {
+        Self { peer, ..self.clone() }
+    }
+
+    fn read<'q>(&'q self, query: &'q str, headers: &HeaderMap) -> Result<Query<'q>, QueryError> {
+        if self.derived.is_none() {
+            return Query::parse(query);
+        }
+        let mut query = Query::read(query)?;
+        for (name, value) in self.derived.of_request(headers, self.peer) {
+            query.complete(name, value)?;
+        }
+        Ok(query)
     }
 
     /// The same with spans of its decisions.
@@ -67,7 +95,7 @@ impl HttpFront {
     }
 
     fn allow(&self, query: &str, headers: &HeaderMap) -> Answer {
-        match Query::parse(query) {
+        match self.read(query, headers) {
             Ok(query) => {
                 let (pairs, decision) = (query.pairs(), begin(self.traces.as_ref(), headers));
                 let verdict = self.limiter.check(Attributes::new(&pairs), query.cost);
@@ -108,10 +136,10 @@ fn of_verdict(
     answer::of_verdict(verdict, limit.as_deref(), asked, fastrand::f64())
 }
 
-async fn allow_shared(shared: &SharedLimiter, asked: &Parts, traces: Option<&Traces>) -> Answer {
-    match Query::parse(asked.uri.query().unwrap_or("")) {
+async fn allow_shared(front: &HttpFront, shared: &SharedLimiter, asked: &Parts) -> Answer {
+    match front.read(asked.uri.query().unwrap_or(""), &asked.headers) {
         Ok(query) => {
-            let (pairs, decision) = (query.pairs(), begin(traces, &asked.headers));
+            let (pairs, decision) = (query.pairs(), begin(front.traces.as_ref(), &asked.headers));
             let verdict = shared.check(Attributes::new(&pairs), query.cost).await;
             of_verdict(&verdict, shared.limiter(), query.cost, decision)
         }
@@ -136,10 +164,8 @@ impl Service<Request<Incoming>> for HttpFront {
         }
         match &self.shared {
             Some(shared) if asks_to_allow(&request) => {
-                let (shared, traces, asked) = (shared.clone(), self.traces.clone(), request.into_parts().0);
-                Either::Right(Box::pin(
-                    async move { Ok(allow_shared(&shared, &asked, traces.as_ref()).await) },
-                ))
+                let (front, shared, asked) = (self.clone(), shared.clone(), request.into_parts().0);
+                Either::Right(Box::pin(async move { Ok(allow_shared(&front, &shared, &asked).await) }))
             }
             _ => Either::Left(ready(Ok(self.answer(request.method(), request.uri(), request.headers())))),
         }

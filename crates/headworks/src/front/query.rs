@@ -50,18 +50,32 @@ pub(super) enum QueryError {
 }
 
 impl<'q> Query<'q> {
-    /// Reads the text after `?`.
+    /// Reads the text after `?`, of a request that has no other attributes.
     pub(super) fn parse(text: &'q str) -> Result<Self, QueryError> {
-        let mut query = Query { attributes: Vec::with_capacity(4), cost: None };
-        for parameter in text.split('&').filter(|p| !p.is_empty()) {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            query.add(decode(name)?, decode(value)?)?;
-        }
+        let query = Self::read(text)?;
         match query.attributes.iter().find(|(name, _)| name == "key") {
             None => Err(QueryError::NoKey),
             Some((_, value)) if value.is_empty() => Err(QueryError::EmptyKey),
             Some(_) => Ok(query),
         }
+    }
+
+    /// The same of a request that may have others: it need not name a key.
+    pub(super) fn read(text: &'q str) -> Result<Self, QueryError> {
+        let mut query = Query { attributes: Vec::with_capacity(4), cost: None };
+        for parameter in text.split('&').filter(|p| !p.is_empty()) {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            query.add(decode(name)?, decode(value)?)?;
+        }
+        Ok(query)
+    }
+
+    /// Adds an attribute that the query does not name.
+    pub(super) fn complete(&mut self, name: &'q str, value: String) -> Result<(), QueryError> {
+        if self.attributes.iter().any(|(other, _)| other == name) {
+            return Ok(());
+        }
+        self.add(Cow::Borrowed(name), Cow::Owned(value))
     }
 
     fn add(&mut self, name: Cow<'q, str>, value: Cow<'q, str>) -> Result<(), QueryError> {

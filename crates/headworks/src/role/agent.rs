@@ -20,8 +20,8 @@ use super::standalone::OwnLimits;
 use crate::admin::{Admin, AdminPort, AdminSettings};
 use crate::cli::AgentArgs;
 use crate::failure::Failure;
-use crate::front::HttpFront;
-use crate::serve;
+use crate::front::{Decider, GrpcCounts, GrpcFront, HttpFront, ProxyArgs};
+use crate::serve::{self, Listener};
 use crate::shutdown::{self, LINGER};
 use crate::status;
 use crate::traces::Traces;
@@ -46,6 +46,8 @@ pub(super) struct Settings {
     pub(super) traces: Option<String>,
     pub(super) http: SocketAddr,
     pub(super) http_unix: Option<PathBuf>,
+    /// How proxies ask.
+    pub(super) proxy: ProxyArgs,
     pub(super) admin: AdminSettings,
     pub(super) security: Security,
 }
@@ -63,7 +65,9 @@ pub(super) struct AgentNode {
 /// `headworks agent`.
 pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
     let common = args.common;
-    let security = Security::of(&common.tls, Tier::Agent)?.with_http_tls(args.http_tls);
+    let security = Security::of(&common.tls, Tier::Agent)?
+        .with_http_tls(args.http_tls)
+        .with_grpc_tls(args.proxy.grpc_tls);
     security.check_parents("agent --aggregators", &args.aggregators)?;
     args.traces.iter().try_for_each(|url| security.check_traces("agent --traces", url))?;
     let own_limits = args.limits.filter(|_| args.standalone).map(OwnLimits::load).transpose()?;
@@ -88,6 +92,7 @@ pub(crate) async fn run(args: AgentArgs) -> Result<(), Failure> {
         traces: args.traces,
         http: args.http,
         http_unix: args.http_unix,
+        proxy: args.proxy,
         admin,
         security,
     })
@@ -102,6 +107,7 @@ impl AgentNode {
         let http_listener = serve::bind_tcp("agent --http", settings.http).await?;
         let admin = AdminPort::bind(["agent --admin", "agent --metrics"], settings.admin).await?;
         let unix = settings.http_unix.map(|path| serve::bind_unix("agent --http-unix", &path)).transpose()?;
+        let grpc = GrpcPorts::bind(&settings.proxy).await?;
         let http = http_listener.tcp_address()?;
         let node = settings.id.unwrap_or_else(|| default_id("agent"));
         let ports = Ports::new("agent", settings.security.clone()).in_zone(&settings.zone, &settings.region);
@@ -124,11 +130,25 @@ impl AgentNode {
         let limiter = agent.limiter();
         let witness = ports.witness();
         let shared = settings.store.map(|store| share(&limiter, store, &ports));
-        let front = HttpFront::new(limiter.clone(), shared.clone(), ports.readiness()).traced(traces.clone());
-        ports.service("http", http_listener, front.clone());
+        let authz = settings.proxy.authz();
+        let front = HttpFront::new(limiter.clone(), shared.clone(), ports.readiness())
+            .traced(traces.clone())
+            .deriving(authz.derived.clone());
+        ports.http("http", http_listener, front.clone());
         if let Some(unix) = unix {
-            ports.service("http-unix", unix, front);
+            ports.http("http-unix", unix, front);
         }
+        let grpc_counts = match grpc.is_none() {
+            true => None,
+            false => {
+                let counts: Arc<GrpcCounts> = Arc::default();
+                let decider = Decider::new(limiter.clone(), shared.clone());
+                let (front, readiness) = GrpcFront::new(&decider, authz, &counts)?;
+                grpc.serve(&ports, &front);
+                ports.spawn(readiness.follow(ports.readiness()));
+                Some(counts)
+            }
+        };
         let sampler = Sampler::start(limiter.clone(), &ports);
         let load_errors = settings.own_limits.as_ref().map(OwnLimits::load_errors).unwrap_or_default();
         let counted = shared.clone();
@@ -136,7 +156,9 @@ impl AgentNode {
             let status = witness.complete(sampler.status(&node));
             let limits_load_errors = load_errors.load(Relaxed);
             let store = counted.as_ref().map(|shared| shared.store_stats().into());
-            async move { Some(status::NodeStatus { limits_load_errors, store, ..status }) }
+            let grpc = grpc_counts.as_ref().map(|counts| counts.read()).unwrap_or_default();
+            let grpc = grpc.into_iter().map(status::GrpcView::from).collect();
+            async move { Some(status::NodeStatus { limits_load_errors, store, grpc, ..status }) }
         });
         admin.serve(&ports, answers)?;
         if let Some(own) = settings.own_limits {
@@ -161,6 +183,35 @@ impl AgentNode {
         let _ = self.uplink.await;
         if let Some(traces) = self.traces {
             let _ = spawn_blocking(move || traces.end()).await;
+        }
+    }
+}
+
+/// The listeners for proxies.
+struct GrpcPorts {
+    tcp: Option<Listener>,
+    unix: Option<Listener>,
+}
+
+impl GrpcPorts {
+    async fn bind(args: &ProxyArgs) -> Result<Self, Failure> {
+        let tcp = match args.grpc {
+            Some(address) => Some(serve::bind_tcp("agent --grpc", address).await?),
+            None => None,
+        };
+        let unix = args.grpc_unix.as_ref().map(|path| serve::bind_unix("agent --grpc-unix", path));
+        Ok(Self { tcp, unix: unix.transpose()? })
+    }
+
+    fn is_none(&self) -> bool {
+        self.tcp.is_none() && self.unix.is_none()
+    }
+
+    fn serve(self, ports: &Ports, front: &GrpcFront) {
+        for (what, listener) in [("grpc", self.tcp), ("grpc-unix", self.unix)] {
+            if let Some(listener) = listener {
+                ports.grpc(what, listener, front.clone());
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ use super::security::Security;
 use crate::admin::AdminSettings;
 use crate::cli::DevArgs;
 use crate::failure::Failure;
+use crate::front::ProxyArgs;
 use crate::limits_file::{self, Content};
 use crate::shutdown;
 use crate::tree::HoldBack;
@@ -115,6 +116,7 @@ impl Fleet {
                 traces: None,
                 http: if self.agents.is_empty() { http } else { free_port() },
                 http_unix: None,
+                proxy: ProxyArgs::default(),
                 admin: AdminSettings::read_only(free_port()),
                 security: Security::default(),
             };

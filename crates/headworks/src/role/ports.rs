@@ -1,16 +1,11 @@
 //! The listeners of a node: opened together, drained together.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use axum::{BoxError, Router};
-use bytes::Bytes;
+use axum::Router;
 use headworks_agent::tls::Tls;
-use hyper::body::{Body, Incoming};
-use hyper::service::Service;
-use hyper::{Request, Response};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -19,8 +14,9 @@ use tokio_util::task::TaskTracker;
 
 use super::security::Security;
 use crate::failure::Failure;
+use crate::front::{GrpcFront, HttpFront};
 use crate::rlqs::{self, Site};
-use crate::serve::{self, Bounds, Listener};
+use crate::serve::{self, Bounds, Listener, Spoken};
 use crate::status::NodeStatus;
 use crate::tree::{self, Handle, Seat, TreeCounters, TreePort, ZoneSeat};
 
@@ -83,16 +79,32 @@ impl Ports {
         self.spawn(serve::run(listener, routes, Bounds::default(), self.closing()));
     }
 
-    /// Serves a service that routes by itself, which clients ask over HTTP.
-    pub(super) fn service<S, B>(&self, what: &str, listener: Listener, service: S)
-    where
-        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-        S::Future: Send,
-        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-    {
+    /// Serves what clients ask over HTTP, by a service for the peer of each connection.
+    pub(super) fn http(&self, what: &str, listener: Listener, front: HttpFront) {
         let listener = listener.with_tls(self.security.http_tls());
         self.announce(what, &listener.to_string());
-        self.spawn(serve::run_service(listener, service, Bounds::default(), self.closing()));
+        let service_for = move |peer| front.for_peer(peer);
+        self.spawn(serve::run_service(
+            listener,
+            Spoken::Http1,
+            service_for,
+            Bounds::default(),
+            self.closing(),
+        ));
+    }
+
+    /// Serves what proxies ask over gRPC.
+    pub(super) fn grpc(&self, what: &str, listener: Listener, front: GrpcFront) {
+        let listener = listener.with_tls(self.security.grpc_tls());
+        self.announce(what, &listener.to_string());
+        let service_for = move |_| front.clone();
+        self.spawn(serve::run_service(
+            listener,
+            Spoken::Grpc,
+            service_for,
+            Bounds::for_grpc(),
+            self.closing(),
+        ));
     }
 
     /// Serves the children of a parent.

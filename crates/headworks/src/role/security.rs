@@ -17,6 +17,7 @@ pub(super) struct Security {
     pub(super) tls: Option<Tls>,
     on_admin: bool,
     on_http: bool,
+    on_grpc: bool,
     plaintext_allowed: bool,
 }
 
@@ -29,12 +30,23 @@ impl Security {
             let uri = format!("spiffe://TRUST-DOMAIN/headworks/{}", tier.name());
             tracing::warn!("the certificate of --tls-cert lacks the URI {uri}: peers will refuse this node");
         }
-        Ok(Self { tls, on_admin: args.admin_tls, on_http: false, plaintext_allowed: args.allow_plaintext })
+        Ok(Self {
+            tls,
+            on_admin: args.admin_tls,
+            on_http: false,
+            on_grpc: false,
+            plaintext_allowed: args.allow_plaintext,
+        })
     }
 
     /// The same, with or without TLS on the port that answers /allow.
     pub(super) fn with_http_tls(self, on_http: bool) -> Self {
         Self { on_http, ..self }
+    }
+
+    /// The same, with or without TLS on the port that answers proxies over gRPC.
+    pub(super) fn with_grpc_tls(self, on_grpc: bool) -> Self {
+        Self { on_grpc, ..self }
     }
 
     pub(super) fn admin_tls(&self) -> Option<Tls> {
@@ -43,6 +55,10 @@ impl Security {
 
     pub(super) fn http_tls(&self) -> Option<Tls> {
         self.tls.clone().filter(|_| self.on_http)
+    }
+
+    pub(super) fn grpc_tls(&self) -> Option<Tls> {
+        self.tls.clone().filter(|_| self.on_grpc)
     }
 
     /// Children that show nothing may come from this machine only: from others, anyone could report what it likes.

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::BoxError;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::connection::Protocol;
+use super::connection::{Protocol, Spoken};
 use super::{Bounds, Listener};
 
 /// Rest after a failed accept: without it, a lack of descriptors makes a busy loop, which slows what would free them.
@@ -41,20 +41,24 @@ impl Acceptor {
         Self { accepts, bounds, shutdown, connections: JoinSet::new() }
     }
 
-    /// Accepts until shutdown, then waits until the connections have ended.
-    pub(super) async fn run<S, B>(mut self, service: S)
+    /// Accepts until shutdown, with a service for the peer of each connection, then waits until the connections have ended.
+    pub(super) async fn run<S, B>(mut self, spoken: Spoken, service_for: impl Fn(Option<IpAddr>) -> S)
     where
-        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-        S::Future: Send,
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + 'static,
+        S::Future: Send + 'static,
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        let protocol = Protocol::new(self.bounds, self.shutdown.clone());
+        let protocol = Protocol::new(spoken, self.bounds, self.shutdown.clone());
         while let Some(socket) = self.next().await {
-            let (protocol, service) = (protocol.clone(), service.clone());
+            let (protocol, service) = (protocol.clone(), service_for(socket.peer()));
             match socket {
                 Socket::Tcp(stream, _) => self.connections.spawn(protocol.serve(stream, service)),
                 Socket::Tls(stream, peer, tls) => self.connections.spawn(async move {
-                    if let Some(stream) = tls.accept_client(stream, peer.ip()).await {
+                    let stream = match spoken {
+                        Spoken::Http1 => tls.accept_client(stream, peer.ip()).await,
+                        Spoken::Grpc => tls.accept_grpc(stream, peer.ip()).await,
+                    };
+                    if let Some(stream) = stream {
                         protocol.serve(stream, service).await;
                     }
                 }),
@@ -138,6 +142,16 @@ pub(crate) enum Socket {
     Tcp(TcpStream, SocketAddr),
     Tls(TcpStream, SocketAddr, Tls),
     Unix(UnixStream),
+}
+
+impl Socket {
+    /// The address of the other side; there is none on a Unix socket.
+    fn peer(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(_, peer) | Self::Tls(_, peer, _) => Some(peer.ip()),
+            Self::Unix(_) => None,
+        }
+    }
 }
 
 async fn accept(listener: &Listener) -> io::Result<Socket> {

@@ -23,6 +23,16 @@ pub(crate) struct Bounds {
     pub(crate) head_bytes: usize,
     /// Bytes of a request's body; more gets 413.
     pub(crate) body_bytes: u64,
+    /// Requests at once on one connection that speaks gRPC, and what each of them may send before it is read.
+    pub(crate) streams: u32,
+    pub(crate) window_bytes: u32,
+}
+
+impl Bounds {
+    /// For gRPC: proxies keep a connection or two from each of their threads, with many requests on each.
+    pub(crate) fn for_grpc() -> Self {
+        Self { connections: 1000, head_bytes: 16 * 1024, ..Self::default() }
+    }
 }
 
 impl Default for Bounds {
@@ -34,6 +44,8 @@ impl Default for Bounds {
             unread: Duration::from_secs(25),
             head_bytes: 32 * 1024,
             body_bytes: MAX_BODY_BYTES,
+            streams: 128,
+            window_bytes: 64 * 1024,
         }
     }
 }

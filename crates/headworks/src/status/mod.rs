@@ -9,7 +9,9 @@ mod state;
 mod table;
 
 pub(crate) use client::{ask, ask_with, run};
-pub(crate) use model::{Child, EffectView, HeldView, LimitView, NodeStatus, StoreView, TlsView, Totals};
+pub(crate) use model::{
+    Child, EffectView, GrpcView, HeldView, LimitView, NodeStatus, StoreView, TlsView, Totals,
+};
 #[cfg(test)]
 pub(crate) use model::{Top, Zone};
 pub(crate) use source::{held, of_agent, of_fleet, of_zone};

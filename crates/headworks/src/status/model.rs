@@ -74,6 +74,9 @@ pub(crate) struct NodeStatus {
     /// The store that counts exact limits for an agent, if it has one.
     #[serde(default)]
     pub(crate) store: Option<StoreView>,
+    /// What an agent answered over gRPC.
+    #[serde(default)]
+    pub(crate) grpc: Vec<GrpcView>,
     /// Its credentials, if it has some.
     #[serde(default)]
     pub(crate) tls: Option<TlsView>,
@@ -95,6 +98,22 @@ pub(crate) struct NodeStatus {
     pub(crate) children: Vec<Child>,
     /// The limits, in pipeline order.
     pub(crate) limits: Vec<LimitView>,
+}
+
+/// Answers over gRPC.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct GrpcView {
+    /// `rls` or `ext_authz`.
+    pub(crate) service: String,
+    /// `ok`, `over_limit` or error.
+    pub(crate) code: String,
+    pub(crate) answers: u64,
+}
+
+impl From<(&str, &str, u64)> for GrpcView {
+    fn from((service, code, answers): (&str, &str, u64)) -> Self {
+        Self { service: service.to_owned(), code: code.to_owned(), answers }
+    }
 }
 
 /// Limits that are held back.

@@ -181,3 +181,18 @@ fn a_request_that_lacks_a_value_is_told_the_limit_and_that_no_wait_helps() {
     assert!(!allowed);
     assert_eq!((told.limit, told.remaining, told.retry_after), (Some(100), Some(0), None));
 }
+
+#[test]
+fn what_came_to_nothing_is_given_back_once() {
+    let limiter = limiter(MINUTE);
+    assert_eq!(told(&limiter, Some(30)).1.remaining, Some(70));
+    let give_back = |asked, key| limiter.give_back(Attributes::new(&[("key", key)]), asked);
+    give_back(Some(20), "k");
+    assert_eq!(told(&limiter, Some(0)).1.remaining, Some(90));
+    give_back(Some(1000), "k");
+    give_back(None, "another");
+    assert_eq!(told(&limiter, Some(0)).1.remaining, Some(100));
+    let counts = limiter.stats().limits[0].counts;
+    assert_eq!((counts.offered, counts.refused_later, counts.charged()), (30, 30, 0));
+    assert_eq!(limiter.stats().limits[0].buckets, 1);
+}

@@ -3,11 +3,15 @@ use std::time::Duration;
 
 use headworks_agent::{Decisive, LimitRef, Remaining, Standing};
 
+use axum::http::header::RETRY_AFTER;
 use headworks_core::limits::{Enforcement, Missing, Mode, OnSilence, SurgeGuard};
 use headworks_core::units::{Headroom, Rate, Unit};
 use http_body_util::BodyExt as _;
 
 use super::*;
+
+const LIMIT: &str = "x-ratelimit-limit";
+const REMAINING: &str = "x-ratelimit-remaining";
 
 /// A verdict, and the limit that it rests on.
 type Told = (Verdict, Option<Arc<Limit>>);

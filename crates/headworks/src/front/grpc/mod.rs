@@ -1,0 +1,138 @@
+//! The agent's gRPC port: Envoy's rate limit service (RLS) and external authorization, with health and reflection.
+//!
+//! The two services that are asked for each request of a proxy are told apart by hand; the router is for the others.
+
+mod authz;
+mod counts;
+mod rls;
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{Request, Response};
+use envoy_types::pb::envoy::service::auth::v3::authorization_server::AuthorizationServer;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitServiceServer;
+use futures_util::future::Either;
+use hyper::body::Incoming;
+use hyper::service::Service;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tonic::body::Body;
+use tonic::server::NamedService;
+use tonic::service::Routes;
+use tonic::{Code, Status};
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+use tower::Service as _;
+
+use super::decider::Decider;
+use crate::failure::Failure;
+use authz::ExtAuthz;
+use rls::Rls;
+
+pub(crate) use authz::{AuthzSettings, Fact};
+pub(crate) use counts::GrpcCounts;
+
+type RlsServer = RateLimitServiceServer<Rls>;
+type AuthzServer = AuthorizationServer<ExtAuthz>;
+
+/// Largest message. A proxy puts headers of its clients into it, of 60 KiB by its default, and an error would let a request
+/// pass: what they send should be read, and judged by the bounds of values.
+const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+/// Time for a request to come in whole, and be answered: ends messages that trickle in.
+const WHOLE: Duration = Duration::from_secs(10);
+/// What the services are, for tools that ask.
+const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/envoy.bin"));
+
+/// The gRPC API as a service; all connections share one limiter.
+#[derive(Clone)]
+pub(crate) struct GrpcFront {
+    rls: RlsServer,
+    authz: AuthzServer,
+    others: Routes,
+}
+
+impl GrpcFront {
+    /// The services of a limiter, counted in `counts`, and what tells others whether they are ready.
+    pub(crate) fn new(
+        decider: &Decider,
+        authz: AuthzSettings,
+        counts: &Arc<GrpcCounts>,
+    ) -> Result<(Self, Readiness), Failure> {
+        let rls = Rls::new(decider.clone(), counts.clone());
+        let authz = ExtAuthz::new(decider.clone(), authz, counts.clone());
+        let (reporter, health) = tonic_health::server::health_reporter();
+        let described = || {
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(DESCRIPTORS)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
+        let failed = |error| Failure::Failed(format!("the reflection service cannot be made: {error}"));
+        let others = Routes::new(health)
+            .add_service(described().build_v1().map_err(failed)?)
+            .add_service(described().build_v1alpha().map_err(failed)?)
+            .prepare();
+        let front = Self {
+            rls: RlsServer::new(rls).max_decoding_message_size(MAX_MESSAGE_BYTES),
+            authz: AuthzServer::new(authz).max_decoding_message_size(MAX_MESSAGE_BYTES),
+            others,
+        };
+        Ok((front, Readiness(reporter)))
+    }
+}
+
+/// Tells those who ask the health service whether this agent is ready.
+pub(crate) struct Readiness(HealthReporter);
+
+impl Readiness {
+    /// Says what `ready` says, until nobody says it any more.
+    pub(crate) async fn follow(self, mut ready: watch::Receiver<bool>) {
+        loop {
+            let status =
+                if *ready.borrow_and_update() { ServingStatus::Serving } else { ServingStatus::NotServing };
+            for service in ["", RlsServer::NAME, AuthzServer::NAME] {
+                self.0.set_service_status(service, status).await;
+            }
+            if ready.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether a path is a method of this service.
+fn is_of<S: NamedService>(path: &str) -> bool {
+    path.strip_prefix('/')
+        .and_then(|path| path.strip_prefix(S::NAME))
+        .is_some_and(|rest| rest.starts_with('/'))
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+impl Service<Request<Incoming>> for GrpcFront {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Either<Answering, Answering>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let path = request.uri().path();
+        if is_of::<RlsServer>(path) {
+            return Either::Left(in_time(self.rls.clone().call(request)));
+        }
+        if is_of::<AuthzServer>(path) {
+            return Either::Left(in_time(self.authz.clone().call(request)));
+        }
+        Either::Right(Box::pin(self.others.clone().call(request)))
+    }
+}
+
+fn in_time(answer: impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static) -> Answering {
+    Box::pin(async move {
+        timeout(WHOLE, answer).await.unwrap_or_else(|_| {
+            let late = Status::new(Code::DeadlineExceeded, "the request did not come in whole within 10 s");
+            Ok(late.into_http())
+        })
+    })
+}

@@ -1,0 +1,179 @@
+//! What a request of the rate limit service asks: its descriptors as attributes. Pure.
+
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::RateLimitOverride;
+use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
+use envoy_types::pb::envoy::r#type::v3::RateLimitUnit;
+use headworks_core::attributes::Attributes;
+use headworks_core::exact::Rule;
+use headworks_core::limits::Algorithm;
+use headworks_core::units::{Rate, Unit};
+use smallvec::SmallVec;
+
+use crate::front::query::{MAX_ATTRIBUTES, MAX_COST, MAX_NAME_BYTES, MAX_VALUE_BYTES};
+
+/// Most descriptors of one request: each is decided by itself, and a proxy sends a few.
+pub(super) const MAX_DESCRIPTORS: usize = 64;
+
+/// Most entries of a descriptor: with the domain they are attributes.
+const MAX_ENTRIES: usize = MAX_ATTRIBUTES - 1;
+
+/// The attribute that the domain becomes.
+const DOMAIN: &str = "domain";
+
+/// One descriptor.
+#[derive(Debug)]
+pub(super) struct Asked<'r> {
+    /// The domain, and then the entries that have a value, in their order.
+    pairs: SmallVec<[(&'r str, &'r str); 8]>,
+    pub(super) hits: Hits,
+    /// What holds in place of the limits in force.
+    pub(super) instead: Option<Instead>,
+}
+
+impl Asked<'_> {
+    pub(super) fn attributes(&self) -> Attributes<'_> {
+        Attributes::new(&self.pairs)
+    }
+}
+
+/// What a descriptor does to the limits that it meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hits {
+    /// Takes so much; what each limit says of a request that does not say.
+    Take(Option<u32>),
+    /// Takes nothing.
+    Look,
+    /// Gives back so much.
+    GiveBack(Option<u32>),
+    /// Is more than any limit passes: refused, and taken from none.
+    Excess,
+}
+
+/// A limit that comes with the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Instead {
+    pub(super) amount: u32,
+    /// As it came.
+    pub(super) unit: i32,
+    pub(super) rule: Rule,
+    pub(super) rate: Rate,
+}
+
+/// What is wrong with a request, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum AskError {
+    #[error("the domain is empty: set `domain` in the filter's configuration")]
+    NoDomain,
+    #[error("the request has no descriptors: configure rate limit actions for the route")]
+    NoDescriptors,
+    #[error("{0} descriptors: at most {MAX_DESCRIPTORS} are taken")]
+    ManyDescriptors(usize),
+    #[error("descriptor {0} has no entries: give it one action at least")]
+    NoEntries(usize),
+    #[error("descriptor {0} has more than {MAX_ENTRIES} entries: send those that limits match on")]
+    ManyEntries(usize),
+    #[error("descriptor {0} has an entry without a key: set its descriptor_key")]
+    NoKey(usize),
+    #[error(
+        "descriptor {0} has the key {1:?} twice: give each action a descriptor_key of its own, other than \"domain\""
+    )]
+    Twice(usize, String),
+    #[error("a key of descriptor {0}, or the domain, is longer than {MAX_NAME_BYTES} bytes: shorten it")]
+    LongKey(usize),
+    #[error("a key or value of descriptor {0}, or the domain, has control characters: leave them out")]
+    Control(usize),
+    #[error("the limit of descriptor {0} has the unit {1}: use one from SECOND (1) to YEAR (6)")]
+    BadUnit(usize, i32),
+}
+
+/// Reads a request.
+pub(super) fn read(request: &RateLimitRequest) -> Result<SmallVec<[Asked<'_>; 4]>, AskError> {
+    if request.domain.is_empty() {
+        return Err(AskError::NoDomain);
+    }
+    check_name(0, &request.domain)?;
+    match request.descriptors.len() {
+        0 => return Err(AskError::NoDescriptors),
+        many if many > MAX_DESCRIPTORS => return Err(AskError::ManyDescriptors(many)),
+        _ => {}
+    }
+    let asked = request.descriptors.iter().enumerate();
+    asked.map(|(place, descriptor)| read_one(place, request, descriptor)).collect()
+}
+
+fn read_one<'r>(
+    place: usize,
+    request: &'r RateLimitRequest,
+    descriptor: &'r RateLimitDescriptor,
+) -> Result<Asked<'r>, AskError> {
+    if descriptor.entries.is_empty() {
+        return Err(AskError::NoEntries(place));
+    }
+    if descriptor.entries.len() > MAX_ENTRIES {
+        return Err(AskError::ManyEntries(place));
+    }
+    let mut pairs: SmallVec<[(&str, &str); 8]> = SmallVec::new();
+    pairs.push((DOMAIN, &request.domain));
+    let mut hits = hits(request.hits_addend, descriptor);
+    for entry in &descriptor.entries {
+        if entry.key.is_empty() {
+            return Err(AskError::NoKey(place));
+        }
+        check_name(place, &entry.key)?;
+        if pairs.iter().any(|(key, _)| *key == entry.key) {
+            return Err(AskError::Twice(place, entry.key.clone()));
+        }
+        if entry.value.chars().any(|c| c.is_control() && c != '\t') {
+            return Err(AskError::Control(place));
+        }
+        if entry.value.len() > MAX_VALUE_BYTES {
+            // Clients of the proxy choose values, and an error would let their requests pass.
+            hits = Hits::Excess;
+        } else if !entry.value.is_empty() {
+            pairs.push((&entry.key, &entry.value));
+        }
+    }
+    let instead = descriptor.limit.as_ref().map(|limit| Instead::of(place, limit)).transpose()?;
+    Ok(Asked { pairs, hits, instead })
+}
+
+fn check_name(place: usize, name: &str) -> Result<(), AskError> {
+    if name.len() > MAX_NAME_BYTES {
+        return Err(AskError::LongKey(place));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(AskError::Control(place));
+    }
+    Ok(())
+}
+
+/// Of the whole request, no hits are one, since such a number cannot be left out; of a descriptor, they are none.
+fn hits(of_request: u32, descriptor: &RateLimitDescriptor) -> Hits {
+    let own = descriptor.hits_addend.as_ref().map(|hits| hits.value);
+    let hits = own.or((of_request > 0).then_some(of_request.into()));
+    match hits.map(|hits| u32::try_from(hits).ok().filter(|hits| *hits <= MAX_COST)) {
+        Some(None) => Hits::Excess,
+        Some(Some(0)) => Hits::Look,
+        hits if descriptor.is_negative_hits => Hits::GiveBack(hits.flatten()),
+        hits => Hits::Take(hits.flatten()),
+    }
+}
+
+impl Instead {
+    fn of(place: usize, limit: &RateLimitOverride) -> Result<Self, AskError> {
+        let (amount, unit) = (u64::from(limit.requests_per_unit), RateLimitUnit::try_from(limit.unit));
+        let rate = |unit| Rate::Per { amount, unit };
+        let rate = match unit {
+            Ok(RateLimitUnit::Second) => rate(Unit::Second),
+            Ok(RateLimitUnit::Minute) => rate(Unit::Minute),
+            Ok(RateLimitUnit::Hour) => rate(Unit::Hour),
+            Ok(RateLimitUnit::Day) => rate(Unit::Day),
+            Ok(RateLimitUnit::Month) => rate(Unit::Month),
+            Ok(RateLimitUnit::Year) => rate(Unit::Year),
+            Ok(RateLimitUnit::Unknown) | Err(_) => return Err(AskError::BadUnit(place, limit.unit)),
+        };
+        let rule = Rule::new(Algorithm::TokenBucket, rate, Some(amount));
+        Ok(Self { amount: limit.requests_per_unit, unit: limit.unit, rule, rate })
+    }
+}

@@ -1,0 +1,132 @@
+//! Envoy's rate limit service, version 3 (`envoy.service.ratelimit.v3`).
+//!
+//! Each descriptor is a set of attributes, decided like any other request; all of them together are one: it passes if all do. When
+//! one is refused, those before it are given back what exact limits charged them, and those behind it are only looked at.
+
+mod answer;
+mod ask;
+mod instead;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitService;
+use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
+use headworks_agent::Remaining;
+use headworks_agent::told::{Basis, Told};
+use headworks_core::exact::Look;
+use smallvec::SmallVec;
+use tonic::{Request, Response, Status, async_trait};
+
+use super::counts::GrpcCounts;
+use crate::front::decider::{Decided, Decider};
+use answer::Said;
+use ask::{Asked, Hits, Instead};
+use instead::Brought;
+
+/// The service.
+#[derive(Clone)]
+pub(super) struct Rls {
+    decider: Decider,
+    brought: Arc<Brought>,
+    counts: Arc<GrpcCounts>,
+}
+
+#[async_trait]
+impl RateLimitService for Rls {
+    async fn should_rate_limit(
+        &self,
+        request: Request<RateLimitRequest>,
+    ) -> Result<Response<RateLimitResponse>, Status> {
+        let answered = self.answer(request.get_ref()).await;
+        match &answered {
+            Ok((allowed, _)) => self.counts.rls.count(*allowed),
+            Err(_) => self.counts.rls.count_error(),
+        }
+        answered.map(|(_, response)| Response::new(response))
+    }
+}
+
+impl Rls {
+    pub(super) fn new(decider: Decider, counts: Arc<GrpcCounts>) -> Self {
+        Self { decider, brought: Arc::new(Brought::new()), counts }
+    }
+
+    /// Whether the request passes, and the answer.
+    async fn answer(&self, request: &RateLimitRequest) -> Result<(bool, RateLimitResponse), Status> {
+        let asked = ask::read(request).map_err(|error| Status::invalid_argument(error.to_string()))?;
+        if self.decider.shared.is_some() && asked.iter().any(|asked| matches!(asked.hits, Hits::GiveBack(_)))
+        {
+            let text =
+                "this agent counts exact limits in a store, which takes nothing back: send no negative hits";
+            return Err(Status::unimplemented(text));
+        }
+        let said = self.decide_all(&asked).await;
+        Ok((said.iter().all(|said| said.passes), answer::of(&said, fastrand::f64())))
+    }
+
+    /// What is said to each descriptor.
+    async fn decide_all(&self, asked: &[Asked<'_>]) -> SmallVec<[Said; 4]> {
+        let mut said: SmallVec<[Said; 4]> = SmallVec::new();
+        for one in asked {
+            said.push(self.decide(one, one.hits).await);
+            if said.last().is_some_and(|said| !said.passes) {
+                break;
+            }
+        }
+        if said.last().is_some_and(|said| !said.passes) {
+            self.undo(asked, &mut said).await;
+        }
+        said
+    }
+
+    /// The last of those that were decided is refused, and with it the request: what it took is given back, and the others are looked at.
+    async fn undo(&self, asked: &[Asked<'_>], said: &mut SmallVec<[Said; 4]>) {
+        let refused = said.len() - 1;
+        for one in &asked[..refused] {
+            if let Hits::Take(hits) = one.hits {
+                self.decide(one, Hits::GiveBack(hits)).await;
+            }
+        }
+        for (place, one) in asked.iter().enumerate().filter(|(place, _)| *place != refused) {
+            let seen = self.decide(one, Hits::Look).await;
+            match said.get_mut(place) {
+                // What drops by ratio cannot be looked at: it was decided.
+                Some(before) if seen.by.is_some() => *before = seen,
+                Some(_) => {}
+                None => said.push(seen),
+            }
+        }
+    }
+
+    async fn decide(&self, asked: &Asked<'_>, hits: Hits) -> Said {
+        if let Some(instead) = &asked.instead
+            && let Some(look) = self.brought.check(asked.attributes(), instead, hits)
+        {
+            return Said::by_request(*instead, told(instead, &look), look.passes);
+        }
+        match hits {
+            Hits::Take(hits) => Said::by_limits(self.decider.decide(asked.attributes(), hits).await),
+            Hits::Look => Said::by_limits(self.look(asked).await),
+            Hits::Excess => Said { passes: false, ..Said::by_limits(self.look(asked).await) },
+            Hits::GiveBack(hits) => {
+                self.decider.limiter.give_back(asked.attributes(), hits);
+                Said { passes: true, ..Said::by_limits(self.look(asked).await) }
+            }
+        }
+    }
+
+    /// What exact limits would say to a request; one that meets none passes.
+    async fn look(&self, asked: &Asked<'_>) -> Decided {
+        let seen = self.decider.decide(asked.attributes(), Some(0)).await;
+        Decided { allowed: seen.allowed || seen.saw_nothing, ..seen }
+    }
+}
+
+fn told(instead: &Instead, look: &Look) -> Told {
+    let Look { remaining, retry_after, .. } = *look;
+    let counted =
+        Remaining { rate: instead.rate, limit: Some(instead.amount.into()), remaining, retry_after };
+    Told::counted(look.passes, counted, Basis::Counted)
+}
