@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::LIMIT_400;
 use crate::harness::{
-    Authority, Envoy, Figure, Fleet, FleetPlan, Load, Loads, Secret, Tally, connect, deployed, eventually,
-    free_port, module_folder, send, sleep_until,
+    Authority, Envoy, Figure, Fleet, FleetPlan, Load, Loads, Process, Secret, Tally, connect, deployed,
+    eventually, free_port, module_folder, send, sleep_until,
 };
 
 /// How long a limit, a count or an update may take to arrive.
@@ -120,7 +120,7 @@ fn two_envoys_hold_one_limit_and_answer_all_while_aggregators_are_away() {
         await_stat(envoy, "admitted.limit.checkout", tally.total.allowed);
         await_stat(envoy, "dropped.limit.checkout", tally.total.denied);
         await_stat(envoy, "failing_open", 1);
-        await_stat(envoy, "attached", 0);
+        assert!(envoy.stat("headworks.passed_failing_open") > 0);
         await_stat(envoy, "panics", 0);
     }
 }
@@ -135,7 +135,7 @@ fn each_attribute_is_what_the_configuration_says() {
         ban("by-route", "route: pay"),
         ban("by-cluster", "cluster: elsewhere"),
         ban("by-method", "method: DELETE"),
-        ban("by-constant", "service: checkout").replace("}\n", ", mode: shadow}\n"),
+        ban("by-constant", "service: checkout").replace("}\n", ", mode: shadow, order: 1}\n"),
     ];
     let fleet = fleet(&format!("limits:\n{}", bans.concat()), &["a"]);
     let routes = "[{name: pay, match: {prefix: /pay}, route: {cluster: service}}, \
@@ -211,6 +211,19 @@ fn a_client_is_who_its_certificate_says() {
     };
     assert_eq!((ask("agent"), ask("aggregator")), (429, 200));
     assert_eq!(status_of(connect(&front, &authority, None).unwrap(), "GET /", b""), 200);
+}
+
+#[test]
+fn everything_passes_where_no_plan_ever_came() {
+    // Nobody listens there.
+    let envoy = start("envoy", &shipped("a", "http://127.0.0.1:1"));
+    let front = envoy.address("front");
+    for _ in 0..3 {
+        assert_eq!(status_of(TcpStream::connect(&front).unwrap(), "GET /", b"x-caller: web"), 200);
+    }
+    await_stat(&envoy, "passed_failing_open", 3);
+    await_stat(&envoy, "failing_open", 1);
+    await_stat(&envoy, "limits", 0);
 }
 
 /// What is wrong with a configuration is in Envoy's log, with what to do about it.
@@ -314,4 +327,17 @@ fn listeners_and_their_updates_share_one_agent() {
     );
     envoy.process.signal("TERM");
     await_agents(&fleet, 0);
+}
+
+#[test]
+fn the_script_gives_the_program_what_it_takes() {
+    let script = fs::read_to_string(deployed("envoy/try.sh")).unwrap();
+    let lines = script.lines().filter_map(|line| line.strip_prefix("target/release/headworks "));
+    let roles: Vec<_> = lines.filter_map(|line| line.strip_suffix(" &")).collect();
+    assert_eq!(roles.len(), 2, "{script}");
+    for role in roles {
+        let args = role.replace("deploy/envoy", &deployed("envoy").display().to_string());
+        let checked = Process::run(args.split(' ').chain(["--check"]), SOON);
+        assert!(checked.status.success(), "{role}: {}", checked.stderr);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headworks_agent::Attributes;
+use headworks_agent::{Attributes, Limiter};
 
 use crate::answer::Refusal;
 use crate::attributes::{self, Attribute, Request};
@@ -30,7 +30,14 @@ impl Filter {
 
     /// Decides a request: nothing if it passes. Waits for nobody.
     pub fn decide(&self, request: &impl Request) -> Option<Refusal> {
-        let limiter = self.uplink.limiter()?;
+        let refusal = self.uplink.limiter().and_then(|limiter| self.decide_by(limiter, request));
+        if refusal.is_none() {
+            self.uplink.passes();
+        }
+        refusal
+    }
+
+    fn decide_by(&self, limiter: &Limiter, request: &impl Request) -> Option<Refusal> {
         let pairs = attributes::of(&self.attributes, request, |why| self.uplink.count(why));
         let verdict = limiter.check(Attributes::new(&pairs), None);
         if verdict.allowed {

@@ -40,8 +40,6 @@ pub struct Standing {
     pub limits: u64,
     /// Milliseconds since the controller computed the plan in hand; nothing before the first.
     pub plan_age_ms: Option<u64>,
-    /// Attached to an aggregator.
-    pub is_attached: bool,
     /// Nothing is dropped but bans: no plan ever came, or none for longer than the hold.
     pub fails_open: bool,
     /// The fleet's switch is on.
@@ -58,8 +56,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Takes down what a limiter has counted by now.
-    pub fn take_down(&mut self, stats: &LimiterStats) {
+    /// Takes down what a limiter has counted by now; how its agent stands.
+    pub fn take_down(&mut self, stats: &LimiterStats) -> Standing {
         let mut counted = HashMap::with_capacity(stats.limits.len());
         for limit in &stats.limits {
             let (name, counts) = (&limit.limit.name, limit.counts);
@@ -73,6 +71,7 @@ impl Ledger {
         }
         self.counted = counted;
         self.standing = standing(stats);
+        self.standing
     }
 
     /// What is to be told, by label, and is told with that; and how the agent stands.
@@ -102,7 +101,6 @@ fn standing(stats: &LimiterStats) -> Standing {
     Standing {
         limits: stats.limits.len() as u64,
         plan_age_ms: age,
-        is_attached: stats.link.parent.is_some(),
         fails_open: matches!(stats.link.state, PlanState::None | PlanState::Open),
         is_in_shadow: stats.shadow_all,
     }
@@ -178,13 +176,9 @@ mod tests {
     #[test]
     fn an_agent_without_a_plan_fails_open() {
         let mut stats = counted([("a", [0, 0, 0])].into_iter());
-        assert!(standing(&stats).fails_open && !standing(&stats).is_attached);
+        assert!(standing(&stats).fails_open);
         stats.link.state = PlanState::Fresh;
-        stats.link.parent = Some("http://127.0.0.1:1".to_owned());
         let fresh = standing(&stats);
-        assert_eq!(
-            (fresh.fails_open, fresh.is_attached, fresh.limits, fresh.plan_age_ms),
-            (false, true, 1, None)
-        );
+        assert_eq!((fresh.fails_open, fresh.limits, fresh.plan_age_ms), (false, 1, None));
     }
 }

@@ -42,6 +42,9 @@ pub struct Uplink {
     limiter: Limiter,
     not_utf8: AtomicU64,
     too_long: AtomicU64,
+    passed_open: AtomicU64,
+    /// As of the last second.
+    fails_open: AtomicBool,
     ledger: Mutex<Ledger>,
     announcers: Mutex<Vec<Announce>>,
     /// What keeps the limiter current has failed: its numbers would stay for ever.
@@ -68,6 +71,17 @@ pub enum AttachError {
     /// The system gives no thread, or no more files.
     #[error("cannot start the agent's thread: {0}; see how many threads and files this process may have")]
     Thread(#[from] io::Error),
+}
+
+/// What should be rare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oddities {
+    /// Values that are no text, and counted as absent.
+    pub not_utf8: u64,
+    /// Values that are too long, and counted as absent.
+    pub too_long: u64,
+    /// Requests that passed while the agent failed open.
+    pub passed_open: u64,
 }
 
 /// Before the first filter: who makes filters, and whether they are to run.
@@ -125,6 +139,8 @@ impl Uplink {
             limiter: agent.limiter(),
             not_utf8: AtomicU64::new(0),
             too_long: AtomicU64::new(0),
+            passed_open: AtomicU64::new(0),
+            fails_open: AtomicBool::new(true),
             ledger: Mutex::default(),
             announcers: Mutex::default(),
             is_broken: AtomicBool::new(false),
@@ -166,9 +182,21 @@ impl Uplink {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Values that were no text, and those that were too long, since the last call.
-    pub fn take_unusable(&self) -> [u64; 2] {
-        [self.not_utf8.swap(0, Relaxed), self.too_long.swap(0, Relaxed)]
+    /// A request passes: counted if it passes for want of numbers.
+    #[inline]
+    pub fn passes(&self) {
+        if self.fails_open.load(Relaxed) {
+            self.passed_open.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// What was counted since the last call.
+    pub fn take_oddities(&self) -> Oddities {
+        Oddities {
+            not_utf8: self.not_utf8.swap(0, Relaxed),
+            too_long: self.too_long.swap(0, Relaxed),
+            passed_open: self.passed_open.swap(0, Relaxed),
+        }
     }
 
     /// What there is to tell Envoy's statistics.
@@ -185,7 +213,8 @@ impl Uplink {
     /// A thread of its own does this and not Envoy's main thread: it may have a million buckets to sum.
     fn tell(&self) {
         let stats = self.limiter.stats();
-        self.ledger().take_down(&stats);
+        let standing = self.ledger().take_down(&stats);
+        self.fails_open.store(standing.fails_open || self.is_broken.load(Relaxed), Relaxed);
         let mut announcers = lock(&self.announcers);
         while announcers.first().is_some_and(|announce| !announce()) {
             drop(announcers.remove(0));
@@ -228,6 +257,7 @@ fn give_up(uplink: &Weak<Uplink>) {
     PANICS.fetch_add(1, Relaxed);
     if let Some(uplink) = uplink.upgrade() {
         uplink.is_broken.store(true, Relaxed);
+        uplink.fails_open.store(true, Relaxed);
         tracing::error!(
             id = uplink.id,
             "the agent has failed, and everything passes from now on: restart Envoy, and report what the log says"
@@ -316,6 +346,8 @@ mod tests {
         assert!(uplink.limiter().is_some());
         give_up(&Arc::downgrade(&uplink));
         assert!(uplink.limiter().is_none());
+        uplink.passes();
+        assert_eq!(uplink.take_oddities().passed_open, 1);
     }
 
     #[test]
@@ -337,6 +369,8 @@ mod tests {
         uplink.count(Unusable::NotUtf8);
         uplink.count(Unusable::NotUtf8);
         uplink.count(Unusable::TooLong);
-        assert_eq!((uplink.take_unusable(), uplink.take_unusable()), ([2, 1], [0, 0]));
+        let none = Oddities { not_utf8: 0, too_long: 0, passed_open: 0 };
+        assert_eq!(uplink.take_oddities(), Oddities { not_utf8: 2, too_long: 1, ..none });
+        assert_eq!(uplink.take_oddities(), none);
     }
 }

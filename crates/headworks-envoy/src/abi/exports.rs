@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::host::{Bell, Host, Statistic, Stream, slice};
 use super::{log, raw};
@@ -163,10 +164,10 @@ struct Statistics {
     would_drop: Statistic,
     not_utf8: Statistic,
     too_long: Statistic,
+    passed_open: Statistic,
     panics: Statistic,
     limits: Statistic,
     plan_age: Statistic,
-    attached: Statistic,
     failing_open: Statistic,
     shadow_all: Statistic,
 }
@@ -182,10 +183,10 @@ impl Statistics {
             would_drop: by_limit("would_drop")?,
             not_utf8: plain("values_not_utf8")?,
             too_long: plain("values_too_long")?,
+            passed_open: plain("passed_failing_open")?,
             panics: plain("panics")?,
             limits: host.define_gauge("limits")?,
             plan_age: host.define_gauge("plan_age_ms")?,
-            attached: host.define_gauge("attached")?,
             failing_open: host.define_gauge("failing_open")?,
             shadow_all: host.define_gauge("shadow_all")?,
         })
@@ -198,10 +199,11 @@ impl Statistics {
             host.count(self.dropped, &[limit], done.dropped);
             host.count(self.would_drop, &[limit], done.would_drop);
         }
-        let [not_utf8, too_long] = filter.uplink().take_unusable();
-        host.count(self.not_utf8, &[], not_utf8);
-        host.count(self.too_long, &[], too_long);
-        host.count(self.panics, &[], PANICS.swap(0, std::sync::atomic::Ordering::Relaxed));
+        let odd = filter.uplink().take_oddities();
+        host.count(self.not_utf8, &[], odd.not_utf8);
+        host.count(self.too_long, &[], odd.too_long);
+        host.count(self.passed_open, &[], odd.passed_open);
+        host.count(self.panics, &[], PANICS.swap(0, Relaxed));
         self.show(host, standing);
     }
 
@@ -210,11 +212,9 @@ impl Statistics {
         if let Some(age) = standing.plan_age_ms {
             host.set(self.plan_age, age);
         }
-        for (gauge, is) in [
-            (self.attached, standing.is_attached),
-            (self.failing_open, standing.fails_open),
-            (self.shadow_all, standing.is_in_shadow),
-        ] {
+        for (gauge, is) in
+            [(self.failing_open, standing.fails_open), (self.shadow_all, standing.is_in_shadow)]
+        {
             host.set(gauge, u64::from(is));
         }
     }
