@@ -141,8 +141,10 @@ fn bucket(pairs: &[(&str, &str)]) -> BucketId {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
+/// The name of a bucket.
+type Name<'a> = &'a [(&'a str, &'a str)];
 /// Buckets of a proxy, with requests a second.
-type Demand<'a> = &'a [(&'a [(&'a str, &'a str)], f64)];
+type Demand<'a> = &'a [(Name<'a>, f64)];
 
 impl World {
     fn new(limits: &str, proxies: &[Demand<'_>]) -> Self {
@@ -223,7 +225,7 @@ impl World {
     }
 }
 
-const CHECKOUT: &[(&str, &str)] = &[("service", "checkout")];
+const CHECKOUT: Name<'_> = &[("service", "checkout")];
 const LIMIT: &str = "limits: [{name: checkout, match: {service: checkout, domain: lab}, rate: 400/second}]";
 
 #[test]
@@ -271,10 +273,10 @@ fn until_its_demand_is_known_a_proxy_has_an_even_part() {
 #[test]
 fn a_value_that_nobody_else_has_traffic_for_is_not_divided_by_all() {
     let limits = "limits: [{name: per-user, per: [user], rate: 10/second}]";
-    let user: &[(&str, &str)] = &[("user", "alice")];
-    let others: Vec<(String, f64)> = (0..20).map(|n| (format!("user-{n}"), 1.0)).collect();
-    let pairs: Vec<[(&str, &str); 1]> = others.iter().map(|(name, _)| [("user", name.as_str())]).collect();
-    let demands: Vec<[(&[(&str, &str)], f64); 1]> = pairs.iter().map(|pair| [(&pair[..], 1.0)]).collect();
+    let user: Name<'_> = &[("user", "alice")];
+    let others: Vec<String> = (0..20).map(|n| format!("user-{n}")).collect();
+    let pairs: Vec<[(&str, &str); 1]> = others.iter().map(|name| [("user", name.as_str())]).collect();
+    let demands: Vec<[(Name<'_>, f64); 1]> = pairs.iter().map(|pair| [(&pair[..], 1.0)]).collect();
     let mut proxies: Vec<Demand<'_>> = demands.iter().map(|demand| &demand[..]).collect();
     let alice: Demand<'_> = &[(user, 8.0)];
     proxies.push(alice);
@@ -289,7 +291,7 @@ fn limits_form_a_pipeline() {
     let limits = "limits:
   - {name: callers, match: {service: checkout}, per: [caller], rate: 100/second}
   - {name: checkout, match: {service: checkout}, rate: 150/second}";
-    let [hog, small]: [&[(&str, &str)]; 2] =
+    let [hog, small]: [Name<'_>; 2] =
         [&[("caller", "hog"), ("service", "checkout")], &[("caller", "small"), ("service", "checkout")]];
     let mut world = World::new(limits, &[&[(hog, 800.0), (small, 80.0)]]);
     world.pass(20.0);
@@ -303,7 +305,7 @@ fn limits_form_a_pipeline() {
 
 #[test]
 fn shadow_denies_nothing_and_counts_what_it_would_drop() {
-    let shadow = LIMIT.replace("}]", ", mode: shadow}]").replace("lab}, mode: shadow}", "lab}");
+    let shadow = LIMIT.replace("400/second", "400/second, mode: shadow");
     let mut world = World::new(&shadow, &[&[(CHECKOUT, 800.0)]]);
     world.pass(15.0);
     let before = world.whole("checkout");
@@ -352,7 +354,7 @@ fn values_that_find_no_place_share_one_bucket() {
     let limits = "limits: [{name: per-user, per: [user], max_buckets: 2, rate: 10/second}]";
     let names: Vec<String> = (0..6).map(|n| format!("user-{n}")).collect();
     let pairs: Vec<[(&str, &str); 1]> = names.iter().map(|name| [("user", name.as_str())]).collect();
-    let buckets: Vec<(&[(&str, &str)], f64)> = pairs.iter().map(|pair| (&pair[..], 30.0)).collect();
+    let buckets: Vec<(Name<'_>, f64)> = pairs.iter().map(|pair| (&pair[..], 30.0)).collect();
     let mut world = World::new(limits, &[&buckets[..]]);
     world.pass(20.0);
     let all = world.admitted(20.0)[0];
