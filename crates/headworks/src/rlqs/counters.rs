@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use headworks_core::quota::Refused;
 use serde::{Deserialize, Serialize};
+use tonic::{Code, Status};
 
 /// Counted while streams come and go.
 #[derive(Debug, Default)]
@@ -38,9 +39,12 @@ impl Counters {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// A stream was ended for what it said.
-    pub(super) fn note_malformed(&self) {
-        self.malformed.fetch_add(1, Relaxed);
+    /// A stream ended with an error: for what its Envoy said, or since that broke off.
+    pub(super) fn note_end(&self, status: &Status) {
+        // The latter two are what the library says of messages that are too long, or that cannot be read.
+        if matches!(status.code(), Code::InvalidArgument | Code::OutOfRange | Code::Internal) {
+            self.malformed.fetch_add(1, Relaxed);
+        }
     }
 
     /// What a status tells.

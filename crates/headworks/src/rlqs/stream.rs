@@ -38,18 +38,15 @@ pub(super) fn open(site: &Arc<Site>, request: Request<Reports>) -> Result<Answer
     let mut reports = request.into_inner();
     let site = site.clone();
     tokio::spawn(async move {
-        let first = site.shutdown.run_until_cancelled(reports.message()).await;
-        let Some(Ok(Some(first))) = first else { return };
-        let ended = match wire::domain(&first) {
-            Ok(domain) => {
-                let talk = Talk::new(&site, node, domain, visitor.attach(), open, outgoing.clone());
-                talk.hold(first, &mut reports).await
-            }
-            Err(malformed) => Err(malformed),
+        let told = async {
+            let Some(first) = reports.message().await? else { return Ok(()) };
+            let domain = wire::domain(&first)?;
+            let talk = Talk::new(&site, node, domain, visitor.attach(), open, outgoing.clone());
+            talk.hold(first, &mut reports).await
         };
-        if let Err(malformed) = ended {
-            site.counters.note_malformed();
-            let _ = outgoing.send(Err(Status::invalid_argument(malformed.to_string()))).await;
+        if let Some(Err(status)) = site.shutdown.run_until_cancelled(told).await {
+            site.counters.note_end(&status);
+            let _ = outgoing.send(Err(status)).await;
         }
     });
     Ok(ReceiverStream::new(answers))
@@ -103,13 +100,13 @@ impl<'s> Talk<'s> {
         Self { site, clock, proxy, name, domain, attached, open, outgoing, refused: 0, doubted: false }
     }
 
-    /// Goes on until Envoy leaves or breaks off, or this node shuts down; an error, if Envoy says what makes no sense.
-    async fn hold(mut self, first: Bounded, reports: &mut Reports) -> Result<(), Malformed> {
+    /// Goes on until Envoy leaves; an error, if it breaks off or says what makes no sense.
+    async fn hold(mut self, first: Bounded, reports: &mut Reports) -> Result<(), Status> {
         let (into, plans) = mpsc::channel(1);
         let stream = self.site.handle.greet(self.proxy.hello(), PlanBox::Here(into)).await;
         let ended = match self.hear(first) {
             Ok(_) => self.converse(reports, plans, stream).await,
-            Err(malformed) => Err(malformed),
+            Err(malformed) => Err(malformed.into()),
         };
         self.site.handle.send(Input::Gone { stream }).await;
         ended
@@ -120,7 +117,7 @@ impl<'s> Talk<'s> {
         reports: &mut Reports,
         mut plans: mpsc::Receiver<Plan>,
         stream: StreamId,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), Status> {
         let mut beat = interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut pace = Pace::new(Instant::now());
@@ -128,22 +125,21 @@ impl<'s> Talk<'s> {
         loop {
             self.speak(stream).await;
             tokio::select! {
-                () = self.site.shutdown.cancelled() => return Ok(()),
                 () = self.attached.visitor().left() => return Ok(()),
                 plan = plans.recv() => match plan {
                     Some(plan) => self.refused += self.proxy.plan(plan, self.clock.now()),
                     None => return Ok(()),
                 },
                 // Not to read is to slow Envoy: its messages stay in its own process.
-                message = reports.message(), if Instant::now() >= readable => match message {
-                    Ok(Some(message)) => {
+                message = reports.message(), if Instant::now() >= readable => match message? {
+                    Some(message) => {
                         let entries = self.hear(message)?;
                         if let Some(wait) = pace.wait(Instant::now(), entries) {
                             self.attached.visitor().note_throttled();
                             readable = Instant::now() + wait;
                         }
                     }
-                    _ => return Ok(()),
+                    None => return Ok(()),
                 },
                 _ = beat.tick() => {}
             }

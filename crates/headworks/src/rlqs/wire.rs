@@ -10,6 +10,7 @@ use envoy_types::pb::envoy::r#type::v3::rate_limit_strategy::{BlanketRule, Strat
 use envoy_types::pb::envoy::r#type::v3::{RateLimitStrategy, TokenBucket};
 use envoy_types::pb::google::protobuf::{Duration as WireDuration, UInt32Value};
 use headworks_core::quota::{Action, BucketId, DOMAIN, LASTS, Strategy, Usage};
+use tonic::Status;
 
 use super::codec::Bounded;
 
@@ -41,6 +42,12 @@ pub(super) enum Malformed {
     DomainKey,
     #[error("a report tells of more than {MOST_REQUESTS} requests in one bucket")]
     Requests,
+}
+
+impl From<Malformed> for Status {
+    fn from(malformed: Malformed) -> Self {
+        Status::invalid_argument(malformed.to_string())
+    }
 }
 
 /// The domain of a stream, by its first message.
