@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::agent::Identity;
+use crate::agent::{Identity, scale_of};
 use crate::attributes::Attributes;
 use crate::bucket::{BucketKey, Values};
 use crate::ladder::spread;
@@ -150,7 +150,7 @@ impl Proxy {
         }
         self.count(&id, usage, now);
         if let Some(bucket) = self.buckets.get_mut(&id) {
-            bucket.is_owed = true;
+            (bucket.is_owed, bucket.heard_at) = (true, now);
             // What came with the first report was counted over a time that nobody knows here.
             if is_known {
                 bucket.measure(usage.allowed.saturating_add(usage.denied), now);
@@ -203,7 +203,7 @@ impl Proxy {
     fn counted_in(&mut self, key: &BucketKey) -> Option<BucketNumber> {
         let number = self.counted.intern(key)?;
         let limit = self.here.of_bucket(key).filter(|limit| limit.is_planned()).cloned();
-        let scale = self.limits.of_bucket(key).map_or(1.0, |limit| limit.scale_in(&self.identity.zone));
+        let scale = scale_of(&self.limits, key, &self.identity.zone);
         if let Some(counted) = self.counted.get_mut(number) {
             (counted.limit, counted.scale) = (limit, scale);
             counted.spread = spread(self.identity.incarnation, &key.limit);

@@ -110,7 +110,8 @@ impl Envoy {
 
     fn hear(&mut self, now: Moment) {
         for (id, action) in self.proxy.actions(now) {
-            let held = self.held.get_mut(&id).unwrap();
+            // Envoy leaves out what it does not know.
+            let Some(held) = self.held.get_mut(&id) else { continue };
             match action {
                 Action::Assign(strategy) => held.assign(strategy, now),
                 Action::Abandon => (held.strategy, held.told, held.allowed, held.denied) = (None, None, 0, 0),
@@ -375,6 +376,17 @@ fn a_bucket_without_traffic_is_given_up_and_comes_back() {
     world.pass(15.0);
     let admitted = world.admitted(10.0)[0];
     assert!((admitted - 400.0).abs() < 20.0, "{admitted}");
+}
+
+#[test]
+fn a_bucket_that_is_reported_no_more_counts_no_more() {
+    let mut world = World::new(LIMIT, &[&[(CHECKOUT, 300.0)], &[(CHECKOUT, 300.0)]]);
+    world.pass(10.0);
+    world.envoys[0].held.clear();
+    world.pass(20.0);
+    assert_eq!(world.envoys[0].proxy.buckets(), 0);
+    let admitted = world.admitted(10.0)[1];
+    assert!((admitted - 300.0).abs() < 10.0, "{admitted}");
 }
 
 #[test]

@@ -84,7 +84,14 @@ mod tests {
         reset: Option<u64>,
     ) -> [Option<String>; 2] {
         let rate = Rate::Per { amount, unit };
-        let told = Told { limit: Some(quota), remaining: left, rate, basis: Basis::Counted, wait: None };
+        let told = Told {
+            allowed: reset.is_none(),
+            limit: Some(quota),
+            remaining: left,
+            rate,
+            basis: Basis::Counted,
+            wait: None,
+        };
         let mut headers = HeaderMap::new();
         Fields::new("per-tenant", &told, left, reset).unwrap().put_into(&mut headers);
         [POLICY, LIMIT].map(|name| headers.get(name).map(|value| value.to_str().unwrap().to_owned()))

@@ -27,7 +27,8 @@ pub(super) struct Bucket {
     /// Since when requests are counted that were not measured yet.
     since: Moment,
     pending: u64,
-    /// The last report that told of requests.
+    /// The last report, and the last one that told of requests.
+    pub(super) heard_at: Moment,
     pub(super) busy_at: Moment,
     /// It has been with another server, and goes by what that one told it until its demand is known here.
     pub(super) is_handed_over: bool,
@@ -89,6 +90,7 @@ impl Bucket {
             demand: None,
             since: now,
             pending: 0,
+            heard_at: now,
             busy_at: now,
             is_handed_over,
             told: None,

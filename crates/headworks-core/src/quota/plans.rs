@@ -63,7 +63,7 @@ impl Proxy {
 
     /// Values that are not tracked count in the bucket that all such values share.
     fn turn_away(&mut self, key: &BucketKey) {
-        let Some(number) = self.counted.number(key).filter(|_| super::reports::is_forgettable(key)) else {
+        let Some(number) = self.counted.number(key).filter(|_| key.is_forgettable()) else {
             return;
         };
         let rest = BucketKey { values: Values::Rest, ..key.clone() };

@@ -1,7 +1,8 @@
 //! What a proxy's parent is told: what the limits counted, and how much reaches them.
 
-use super::{IDLE, Proxy};
-use crate::bucket::{BucketKey, MOST_RATE, Values};
+use super::bucket::Bucket;
+use super::{IDLE, LASTS, Proxy};
+use crate::bucket::MOST_RATE;
 use crate::link::{Due, NameRoom};
 use crate::message::{BucketNumber, BucketRef, Report, ReportEntry};
 use crate::units::Moment;
@@ -60,12 +61,17 @@ impl Proxy {
         }
     }
 
-    /// The proxy would report buckets without traffic for ever.
+    /// The proxy would report buckets without traffic for ever. One that it reports no more it has forgotten, as with another
+    /// configuration: what was asked there is asked no more.
     fn give_up_idle(&mut self, now: Moment) {
-        let idle = self.buckets.extract_if(|_, bucket| now.since(bucket.busy_at) >= IDLE);
-        let idle: Vec<_> = idle.map(|(id, _)| id).collect();
-        self.names -= idle.iter().map(super::length).sum::<usize>();
-        self.abandoned.extend(idle);
+        let is_over = |bucket: &Bucket| now.since(bucket.heard_at) >= LASTS;
+        let ended = self.buckets.extract_if(|_, bucket| is_over(bucket) || now.since(bucket.busy_at) >= IDLE);
+        for (id, bucket) in ended {
+            self.names -= super::length(&id);
+            if !is_over(&bucket) {
+                self.abandoned.push(id);
+            }
+        }
     }
 
     /// What reaches each limit is the sum over the proxy's buckets. Added up anew each time, so that no dust gathers.
@@ -84,7 +90,7 @@ impl Proxy {
     fn forget_unheld(&mut self) {
         let unheld = self.counted.iter().filter(|(number, key, counted)| {
             let is_told = counted.counts == counted.told;
-            counted.holders == 0 && is_told && is_forgettable(key) && self.link.lets_go_of(*number)
+            counted.holders == 0 && is_told && key.is_forgettable() && self.link.lets_go_of(*number)
         });
         let unheld: Vec<BucketNumber> = unheld.map(|(number, ..)| number).collect();
         unheld.into_iter().for_each(|number| self.let_go(number));
@@ -94,9 +100,4 @@ impl Proxy {
         self.link.forget(number, self.counted.lives().of(number));
         self.counted.forget(number);
     }
-}
-
-/// What comes with every plan stays; and what all share that find no place is one bucket for each limit.
-pub(super) fn is_forgettable(key: &BucketKey) -> bool {
-    matches!(&key.values, Values::Of(values) if !values.is_empty())
 }
