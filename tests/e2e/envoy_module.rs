@@ -292,7 +292,7 @@ fn listeners_and_their_updates_share_one_agent() {
     let fleet = fleet("limits:\n  - {name: checkout, match: {service: checkout}, rate: unlimited}\n", &["a"]);
     let (listeners, rest) = Listeners::taken_from(&shipped("a", &fleet.aggregators[0].url("tree")));
     listeners.put(&listeners.front);
-    let envoy = start("envoy", &rest);
+    let mut envoy = start("envoy", &rest);
     await_stat(&envoy, "limits", 1);
     let lds = |what: &str| envoy.stat(&format!("listener_manager.lds.{what}"));
     let ask = |listener: &str| {
@@ -326,6 +326,8 @@ fn listeners_and_their_updates_share_one_agent() {
         "one agent, whatever becomes of its filters"
     );
     envoy.process.signal("TERM");
+    let ended = envoy.process.wait(SOON);
+    assert!(ended.success(), "{ended}");
     await_agents(&fleet, 0);
 }
 

@@ -3,6 +3,7 @@
 //! Competitors take turns in one process, so that what else the machine does meets all of them alike.
 
 mod decide;
+mod envoy;
 mod statistics;
 mod store;
 
@@ -23,12 +24,14 @@ struct Cli {
 enum Command {
     // Its help is that of its flags: a doc comment here would take its place.
     Decide(decide::DecideArgs),
+    Envoy(envoy::EnvoyArgs),
     Store(store::StoreArgs),
 }
 
 fn main() -> ExitCode {
     let ran = match Cli::parse().command {
         Command::Decide(args) => decide::run(&args),
+        Command::Envoy(args) => envoy::run(&args),
         Command::Store(args) => store::run(&args),
     };
     match ran {

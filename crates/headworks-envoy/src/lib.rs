@@ -4,9 +4,9 @@
 //! keeps the limiter current. Whatever goes wrong here, the request passes: a fault of the limiter must not become one of
 //! the service.
 //!
-//! The way of a request: [`abi`](self) hands it to a [`filter::Filter`], which makes [`attributes`] of what the configuration names, asks the limiter,
-//! and words an [`answer`] where one is refused. Filters with the same [`config::Connection`] share an [`uplink`]. What was counted
-//! goes to Envoy's statistics once a second ([`stats`]).
+//! The way of a request: `abi` hands it to a [`filter::Filter`], which makes [`attributes`] of what the configuration names, asks
+//! the limiter, and words an [`answer`] where one is refused. Filters with the same [`config::Connection`] share an [`uplink`]. What was
+//! counted goes to Envoy's statistics once a second ([`stats`]).
 
 #[cfg(panic = "abort")]
 compile_error!("a panic here must let the request pass, and not end Envoy: build with panic = \"unwind\"");
