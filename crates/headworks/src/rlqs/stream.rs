@@ -41,7 +41,7 @@ pub(super) fn open(site: &Arc<Site>, request: Request<Reports>) -> Result<Answer
         let told = async {
             let Some(first) = reports.message().await? else { return Ok(()) };
             let domain = wire::domain(&first)?;
-            let talk = Talk::new(&site, node, domain, visitor.attach(), open, outgoing.clone());
+            let talk = Talk::new(&site, &node, domain, visitor.attach(), open, outgoing.clone());
             talk.hold(first, &mut reports).await
         };
         if let Some(Err(status)) = site.shutdown.run_until_cancelled(told).await {
@@ -80,7 +80,7 @@ struct Talk<'s> {
 impl<'s> Talk<'s> {
     fn new(
         site: &'s Site,
-        node: String,
+        node: &str,
         domain: String,
         attached: Attached,
         open: Open,
