@@ -1,4 +1,4 @@
-//! `RateLimit-Policy` and `RateLimit`, of draft-ietf-httpapi-ratelimit-headers-10 and later.
+//! `RateLimit-Policy` and `RateLimit`, of draft-ietf-httpapi-ratelimit-headers-10.
 
 use std::time::Duration;
 

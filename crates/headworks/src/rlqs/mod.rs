@@ -6,6 +6,8 @@
 
 mod codec;
 mod counters;
+#[cfg(test)]
+mod fuzz;
 mod stream;
 mod wire;
 
