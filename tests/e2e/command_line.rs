@@ -23,7 +23,7 @@ pub(crate) fn fails(args: &[&str], code: i32, told: &[&str]) {
 
 #[test]
 fn wrong_usage_is_named_and_exits_with_64() {
-    let table: [(&[&str], &[&str]); 20] = [
+    let table: [(&[&str], &[&str]); 21] = [
         (&[], &["Usage"]),
         (&["controler"], &["controler", "controller"]),
         (&["agent", "--zone", "a"], &["--aggregators"]),
@@ -42,7 +42,8 @@ fn wrong_usage_is_named_and_exits_with_64() {
         (&["controller", "--limits", "x", "--houl", "5s"], &["--houl"]),
         (&["controller", "--limits", "x", "--report-spacing", "5ms"], &["--report-spacing", "10ms to 1s"]),
         (&["load", "--key", "K", "--rps", "0"], &["--rps"]),
-        (&["bench"], &["surge", "idle"]),
+        (&["bench"], &["surge", "idle", "fanin", "tick"]),
+        (&["bench", "fanin", "--agents", "0"], &["--agents"]),
         (&["bench", "idle", "--duration", "500ms"], &["--duration", "1s to 1h"]),
         (&["bench", "surge", "--after", "0.5"], &["--after", "1 to 100"]),
         (

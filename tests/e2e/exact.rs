@@ -186,7 +186,8 @@ fn retry_after_is_whole_seconds_up_to_the_unit() {
     let node = standalone(&limits);
     passed(&node, "key=k&b=x", 10);
     let refused = ask(&node, "key=k&b=x");
-    assert!((355..=360).contains(&seconds(&refused)), "{refused:?}");
+    // The moment to come back is spread over a quarter of the wait.
+    assert!((355..=450).contains(&seconds(&refused)), "{refused:?}");
     passed(&node, "key=k&c=x", 1);
     let refused = ask(&node, "key=k&c=x");
     assert!((2_591_990..=2_592_000).contains(&seconds(&refused)), "{refused:?}");

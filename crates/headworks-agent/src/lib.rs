@@ -47,8 +47,8 @@ pub use headworks_core::ladder::PlanState;
 #[cfg(feature = "redis")]
 pub use limiter::SharedLimiter;
 pub use limiter::{
-    Decisive, LimitRef, LimitStats, Limiter, LimiterStats, LinkStats, Prepared, Standing, Unanswerable,
-    Verdict,
+    Decisive, Keyed, LimitRef, LimitStats, Limiter, LimiterStats, LinkStats, Prepared, Standing,
+    Unanswerable, Verdict,
 };
 #[cfg(feature = "redis")]
 pub use store::{Store, StoreError, StoreSettings, StoreStats, StoreTls};

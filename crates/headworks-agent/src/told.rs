@@ -14,8 +14,9 @@ use crate::{Remaining, Standing, Verdict};
 const LEAST_BY_RATIO: Duration = Duration::from_secs(1);
 /// A refused client comes back at a random moment after the wait, within this part of it ...
 const SPREAD_OF_WAIT: u32 = 4;
-/// ... or while the rate gives so many units, if that is longer.
+/// ... or while the rate gives so many units, up to so long, if that is longer.
 const SPREAD_IN_UNITS: u32 = 4;
+const LONGEST_SPREAD_IN_UNITS: Duration = Duration::from_secs(5);
 
 /// The numbers of the limit that a verdict rests on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,7 +137,7 @@ fn pass(rate: Rate) -> Option<Duration> {
 ///
 /// Clients that are refused together and wait equally long come back together, and all but the first few are refused again.
 /// So each is told a moment of its own, drawn between the least wait and somewhat more: a quarter of it, or the time in which the
-/// rate gives four units. Never less than the least wait: a client that waits as long as it is told is not early. And never more
+/// rate gives four units, up to five seconds. Never less than the least wait: a client that waits as long as it is told is not early. And never more
 /// than the unit of the rate, unless the least wait itself is longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
@@ -146,7 +147,8 @@ pub struct Wait {
 
 impl Wait {
     fn at_least(least: Duration, rate: Rate) -> Self {
-        let units = pass(rate).unwrap_or_default().saturating_mul(SPREAD_IN_UNITS);
+        let units =
+            pass(rate).unwrap_or_default().saturating_mul(SPREAD_IN_UNITS).min(LONGEST_SPREAD_IN_UNITS);
         let spread = (least / SPREAD_OF_WAIT).max(units);
         let unit = match rate {
             Rate::Per { unit, .. } => unit.duration(),

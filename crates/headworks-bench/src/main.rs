@@ -4,6 +4,10 @@
 
 mod decide;
 mod envoy;
+mod limiter;
+mod memory;
+mod rls;
+mod stalls;
 mod statistics;
 mod store;
 
@@ -25,6 +29,9 @@ enum Command {
     // Its help is that of its flags: a doc comment here would take its place.
     Decide(decide::DecideArgs),
     Envoy(envoy::EnvoyArgs),
+    Memory(memory::MemoryArgs),
+    Rls(rls::RlsArgs),
+    Stalls(stalls::StallsArgs),
     Store(store::StoreArgs),
 }
 
@@ -32,6 +39,9 @@ fn main() -> ExitCode {
     let ran = match Cli::parse().command {
         Command::Decide(args) => decide::run(&args),
         Command::Envoy(args) => envoy::run(&args),
+        Command::Memory(args) => memory::run(&args),
+        Command::Rls(args) => rls::run(&args),
+        Command::Stalls(args) => stalls::run(&args),
         Command::Store(args) => store::run(&args),
     };
     match ran {

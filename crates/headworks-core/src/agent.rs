@@ -306,8 +306,8 @@ impl Agent {
                 self.link.learn(local, number);
             }
         }
-        for entry in plan.shared.into_iter().chain(plan.private) {
-            match self.take(entry, now) {
+        for entry in plan.shared.iter().chain(&*plan.private) {
+            match self.take(*entry, now) {
                 Taken::Unknown => effects.unknown += 1,
                 Taken::First(local) => effects.placed.push(local),
                 Taken::Known => {}

@@ -1,11 +1,14 @@
 //! A parent's side: the children it hears, what they count together, and what each has yet to be told.
 
+mod activity;
 mod child;
 mod departed;
+mod holding;
 mod idle;
 mod kept;
 mod plans;
 mod reports;
+mod roll;
 mod rumours;
 mod scope;
 mod tracked;
@@ -20,14 +23,17 @@ pub use plans::Header;
 pub use reports::Received;
 
 use crate::bucket::{BucketKey, Counts};
+use crate::law;
 use crate::limits::{LimitSet, Scope};
 use crate::link::INTERVAL;
 use crate::message::{BucketNumber, Hello, Incarnation, Tier};
-use crate::numbers::NumberMap;
+use crate::numbers::{NumberMap, NumberSet};
 use crate::registry::Registry;
 use crate::units::{Headroom, Moment};
 
+use activity::Activity;
 use departed::Departed;
+use roll::Roll;
 use rumours::Rumours;
 use scope::Stand;
 use tracked::Places;
@@ -63,7 +69,12 @@ pub struct Bucket {
     unheld_since: Option<Moment>,
     /// Whether a report spoke of it since the last tick.
     pub heard: bool,
+    /// What a controller's law remembers of it.
+    pub(crate) law: law::Demand,
     changed: u64,
+    /// In which lists of the activity it is.
+    stirred: bool,
+    lively: bool,
 }
 
 /// What came of a child's hello.
@@ -80,7 +91,9 @@ pub struct Attachment {
 pub struct Children {
     node: String,
     incarnation: Incarnation,
-    children: NumberMap<ChildId, Child>,
+    /// Boxed, since a child is taken out while it is heard.
+    children: NumberMap<ChildId, Box<Child>>,
+    roll: Roll,
     departed: Departed,
     buckets: Registry<Bucket>,
     /// Counted in buckets that were forgotten, by limit.
@@ -99,7 +112,19 @@ pub struct Children {
     whole: BTreeSet<BucketNumber>,
     /// Rises with every change that children have to hear of.
     revision: u64,
+    /// Buckets changed by revision, since the oldest that a child may not have heard of.
+    changes: plans::Changes,
+    /// The revision that brought the last bucket which every child hears of.
+    whole_since: u64,
+    alike: plans::Alike,
+    activity: Activity,
+    /// Buckets that no child held at some time since the last look.
+    unheld: NumberSet<BucketNumber>,
+    /// Of all buckets together.
+    demand: f64,
     next_child: u64,
+    /// Reports taken in.
+    reports: u64,
 }
 
 impl Children {
@@ -109,6 +134,7 @@ impl Children {
             node,
             incarnation,
             children: NumberMap::default(),
+            roll: Roll::default(),
             departed: Departed::default(),
             buckets: Registry::with_room_for(MOST_BUCKETS),
             forgotten: HashMap::new(),
@@ -120,7 +146,14 @@ impl Children {
             most_of_an_agent: HashMap::new(),
             whole: BTreeSet::new(),
             revision: 0,
+            changes: plans::Changes::default(),
+            whole_since: 0,
+            alike: plans::Alike::default(),
+            activity: Activity::default(),
+            unheld: NumberSet::default(),
+            demand: 0.0,
             next_child: 0,
+            reports: 0,
         }
     }
 
@@ -136,12 +169,12 @@ impl Children {
 
     /// Children attached now.
     pub fn iter(&self) -> impl Iterator<Item = (ChildId, &Child)> {
-        self.children.iter().map(|(id, child)| (*id, child))
+        self.children.iter().map(|(id, child)| (*id, &**child))
     }
 
     /// One child.
     pub fn get(&self, id: ChildId) -> Option<&Child> {
-        self.children.get(&id)
+        self.children.get(&id).map(|child| &**child)
     }
 
     /// Agents at or below the children.
@@ -149,9 +182,14 @@ impl Children {
         u32::try_from(self.agents).unwrap_or(u32::MAX)
     }
 
+    /// Reports taken in, of all children in the life of this parent.
+    pub fn reports(&self) -> u64 {
+        self.reports
+    }
+
     /// Children of a tier.
     pub fn of_tier(&self, tier: Tier) -> usize {
-        self.children.values().filter(|child| child.hello.tier == tier).count()
+        self.roll.of_tier(tier)
     }
 
     /// A child says hello.
@@ -160,7 +198,7 @@ impl Children {
         self.next_child += 1;
         let was_ours = hello.previous_incarnation == Some(self.incarnation);
         let earlier = self.take_earlier_stream(&hello);
-        let twin = self.children.values().any(|other| other.hello.node == hello.node);
+        let twin = !self.roll.named(&hello.node).is_empty();
         let known = self.departed.take(&hello);
         let baseline = match (known, &hello.previous_parent) {
             (Some(counts), _) if was_ours => child::Baseline::Remembered(counts),
@@ -171,7 +209,8 @@ impl Children {
         if let Some(earlier) = earlier {
             new.succeed(earlier, was_ours);
         }
-        self.children.insert(child, new);
+        self.roll.add(child, &new.hello);
+        self.children.insert(child, Box::new(new));
         Attachment { child, twin }
     }
 
@@ -179,20 +218,20 @@ impl Children {
     /// it reports on the new one, what it said on the old one counts, once.
     fn take_earlier_stream(&mut self, hello: &Hello) -> Option<Child> {
         let same =
-            |child: &Child| child.hello.node == hello.node && child.hello.incarnation == hello.incarnation;
-        let id = self.children.iter().find(|(_, child)| same(child)).map(|(id, _)| *id)?;
-        self.children.remove(&id)
+            |id: &&ChildId| self.get(**id).is_some_and(|child| child.hello.incarnation == hello.incarnation);
+        let id = self.roll.named(&hello.node).iter().find(same).copied()?;
+        self.roll.remove(id, hello);
+        self.children.remove(&id).map(|child| *child)
     }
 
     /// A child is gone. What it offered no longer counts, and comes back by bucket for those who know better.
     pub fn detach(&mut self, id: ChildId, now: Moment) -> Option<(Child, NumberMap<BucketNumber, f64>)> {
-        let mut child = self.children.remove(&id)?;
+        let mut child = *self.children.remove(&id)?;
+        self.roll.remove(id, &child.hello);
         self.agents -= u64::from(child.agents);
         let demand = self.silence_child(&mut child);
-        for number in child.held.keys() {
-            if let Some(bucket) = self.buckets.get_mut(*number) {
-                bucket.holders = bucket.holders.saturating_sub(1);
-            }
+        for number in child.held.numbers() {
+            self.let_go(number);
         }
         self.departed.remember(&child, now);
         Some((child, demand))
@@ -212,11 +251,7 @@ impl Children {
 
     /// Live children that have their node id in common with another one: two nodes were given one name.
     pub fn twins(&self) -> usize {
-        let mut names: HashMap<&str, usize> = HashMap::new();
-        for child in self.children.values() {
-            *names.entry(&child.hello.node).or_default() += 1;
-        }
-        names.into_values().filter(|children| *children > 1).sum()
+        self.roll.twins()
     }
 
     /// Ends the demand of children that have been silent too long: their names and what they offered.
@@ -241,9 +276,10 @@ impl Children {
     fn silence_child(&mut self, child: &mut Child) -> NumberMap<BucketNumber, f64> {
         let mut ended = NumberMap::default();
         for (number, held) in child.held.iter_mut().filter(|(_, held)| held.demand() > 0.0) {
-            if let Some(bucket) = self.buckets.get_mut(*number) {
-                bucket.shift(-held.demand());
-                ended.insert(*number, held.demand());
+            if let Some(bucket) = self.buckets.get_mut(number) {
+                self.demand += bucket.shift(-held.demand());
+                self.activity.note(number, bucket);
+                ended.insert(number, held.demand());
             }
             held.forget_demand();
         }
@@ -266,6 +302,8 @@ impl Children {
                 self.revision += 1;
                 bucket.headroom = headroom;
                 bucket.changed = self.revision;
+                self.changes.note(self.revision, number);
+                self.changes.tidy(&self.buckets);
             }
         }
     }
@@ -283,7 +321,7 @@ impl Children {
         self.buckets.retain(|key, _| new.keeps_bucket(old, key));
         let buckets = &self.buckets;
         for child in self.children.values_mut() {
-            child.held.retain(|number, _| buckets.get(*number).is_some());
+            child.held.retain(|number| buckets.get(number).is_some());
         }
         self.whole.retain(|number| buckets.get(*number).is_some());
         self.forgotten.retain(|limit, _| new.get(limit).is_some());
@@ -306,7 +344,11 @@ impl Children {
     /// The bucket of a limit without `per`, known from now on to every child.
     pub fn intern_whole(&mut self, key: &BucketKey) -> Option<BucketNumber> {
         let number = self.buckets.intern(key)?;
-        self.whole.insert(number);
+        if self.whole.insert(number) {
+            self.revision += 1;
+            self.whole_since = self.revision;
+            self.stir(number);
+        }
         Some(number)
     }
 
@@ -317,12 +359,14 @@ impl Children {
 }
 
 impl Bucket {
-    /// Floats that are added and taken away again leave dust, which is no demand.
-    fn shift(&mut self, change: f64) {
+    /// Floats that are added and taken away again leave dust, which is no demand. By how much it changed.
+    fn shift(&mut self, change: f64) -> f64 {
         self.heard = true;
-        self.demand = (self.demand + change).max(0.0);
+        let before = self.demand;
+        self.demand = (before + change).max(0.0);
         if self.demand < 1e-9 {
             self.demand = 0.0;
         }
+        self.demand - before
     }
 }

@@ -12,7 +12,8 @@ use crate::units::DropRatio;
 const BITS: u32 = 29;
 const ONE: i64 = 1 << BITS;
 
-/// A drop ratio in the form that decisions take: a fixed-point number of 29 fractional bits.
+/// A drop ratio in the form that decisions take: how much of a unit one request adds to the scale of the rarer outcome, in 29
+/// fractional bits, and in the lowest bit whether that outcome is to be admitted. So a decision has nothing to work out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threshold(u32);
 
@@ -23,11 +24,12 @@ impl Threshold {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 ≤ exact ≤ 2^29")]
         let nearest = exact.round() as u32;
         let one = 1 << BITS;
-        Self(match ratio.value() {
+        let ratio = match ratio.value() {
             r if r <= 0.0 => 0,
             r if r >= 1.0 => one,
             _ => nearest.clamp(1, one - 1),
-        })
+        };
+        Self(if ratio > one / 2 { (one - ratio) << 1 | 1 } else { ratio << 1 })
     }
 
     /// The word that carries it, for storage in an atomic.
@@ -36,93 +38,101 @@ impl Threshold {
         self.0
     }
 
-    /// A threshold from its word; a word above 1 counts as 1.
+    /// A threshold from its word. Words that no threshold has drop at some ratio, too.
     #[inline]
     pub fn from_word(word: u32) -> Self {
-        Self(word.min(1 << BITS))
+        Self(word & ((1 << (BITS + 1)) - 1))
     }
 
-    /// Whether admissions are the rarer outcome, and how much of a unit one request adds to the scale of the rarer.
+    /// Whether it drops nothing: then there is nothing to draw.
     #[inline]
-    fn rarer(self) -> (bool, i64) {
-        let ratio = i64::from(self.0);
-        if ratio > ONE / 2 { (true, ONE - ratio) } else { (false, ratio) }
+    pub fn is_never(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline]
+    fn admissions_are_rarer(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    #[inline]
+    fn step(self) -> u32 {
+        self.0 >> 1
     }
 }
 
-/// The state of the draw of one bucket: the distance to the next event, and the jitter of that event.
+/// The state of the draw of one bucket, in one word: in its upper half the distance to the next event, signed, and in its lower half
+/// the jitter of that event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Draw {
-    distance: i32,
-    jitter: u32,
-}
+pub struct Draw(u64);
 
 impl Draw {
     /// A draw whose first event falls anywhere in its unit.
     pub fn new(random: u32) -> Self {
         let jitter = random >> (32 - BITS);
-        Self { distance: narrow(i64::from(jitter)), jitter }
+        Self::of(i64::from(jitter), jitter)
     }
 
     /// Decides one request: the next state, and whether it is dropped. `random` is asked only at an event.
-    #[inline]
+    #[inline(always)]
     pub fn step(self, threshold: Threshold, random: impl FnOnce() -> u32) -> (Self, bool) {
-        let (admissions_are_rarer, step) = threshold.rarer();
-        let distance = i64::from(self.distance) - step;
-        let event = distance < 0 && step != 0;
-        let next = if event { self.next_event(distance, random()) } else { self.at(distance) };
-        (next, event != admissions_are_rarer)
+        let step = threshold.step();
+        // The upper half alone changes: its distance is less by a step.
+        let next = Self(self.0.wrapping_sub(u64::from(step) << 32));
+        let event = next.0.cast_signed() < 0 && step != 0;
+        let next = if event { self.next_event(next.distance(), random()) } else { next };
+        (next, event != threshold.admissions_are_rarer())
     }
 
     /// Decides `n` requests at once: the next state, and how many are dropped. As `step`, repeated, in the mean and
     /// to within one in the count; the cost does not grow with `n`.
     pub fn step_many(self, threshold: Threshold, n: u32, mut random: impl FnMut() -> u32) -> (Self, u32) {
-        let (admissions_are_rarer, step) = threshold.rarer();
-        let distance = i64::from(self.distance) - step * i64::from(n);
+        let distance = self.distance() - i64::from(threshold.step()) * i64::from(n);
         let whole_units = if distance < 0 { -distance / ONE } else { 0 };
-        let mut next = self.at_wide(distance + whole_units * ONE);
+        let distance = (distance + whole_units * ONE).clamp(-ONE, 2 * ONE);
+        let mut next = Self::of(distance, self.jitter());
         let mut events = u32::try_from(whole_units).unwrap_or(n);
-        while next.distance < 0 && events < n {
-            next = next.next_event(i64::from(next.distance), random());
+        while next.distance() < 0 && events < n {
+            next = next.next_event(next.distance(), random());
             events += 1;
         }
-        (next, if admissions_are_rarer { n - events.min(n) } else { events.min(n) })
+        (next, if threshold.admissions_are_rarer() { n - events.min(n) } else { events.min(n) })
     }
 
     #[inline]
     fn next_event(self, distance: i64, random: u32) -> Self {
         let jitter = random >> (32 - BITS);
-        let distance = distance + ONE + i64::from(jitter) - i64::from(self.jitter);
-        Self { distance: narrow(distance), jitter }
+        Self::of(distance + ONE + i64::from(jitter) - i64::from(self.jitter()), jitter)
     }
 
     #[inline]
-    fn at(self, distance: i64) -> Self {
-        Self { distance: narrow(distance), ..self }
+    #[allow(clippy::cast_possible_truncation, reason = "a distance lies within ±2 units, and a unit is 2^29")]
+    fn of(distance: i64, jitter: u32) -> Self {
+        Self(u64::from((distance as i32).cast_unsigned()) << 32 | u64::from(jitter))
     }
 
-    fn at_wide(self, distance: i64) -> Self {
-        self.at(distance.clamp(-ONE, 2 * ONE))
+    #[inline]
+    fn distance(self) -> i64 {
+        self.0.cast_signed() >> 32
     }
 
-    /// Both halves in one word, for storage in an atomic.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
+    fn jitter(self) -> u32 {
+        self.0 as u32 & ((1 << BITS) - 1)
+    }
+
+    /// The word itself, for storage in an atomic.
     #[inline]
     pub fn to_word(self) -> u64 {
-        u64::from(self.distance.cast_unsigned()) << 32 | u64::from(self.jitter)
+        self.0
     }
 
     /// A draw from its word.
     #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "the halves of the word")]
     pub fn from_word(word: u64) -> Self {
-        Self { distance: ((word >> 32) as u32).cast_signed(), jitter: word as u32 & ((1 << BITS) - 1) }
+        Self(word)
     }
-}
-
-#[inline]
-#[allow(clippy::cast_possible_truncation, reason = "a distance lies within ±2 units, and a unit is 2^29")]
-fn narrow(distance: i64) -> i32 {
-    distance as i32
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::agent::Identity;
 use crate::awake::Awake;
 use crate::bucket::Counts;
 use crate::budget::Budget;
-use crate::children::{Attachment, Child, ChildId, Children, Header, Received};
+use crate::children::{Attachment, Bucket, Child, ChildId, Children, Header, Received};
 use crate::history::History;
 use crate::invariant::{headroom_is_sound, is_repeatable};
 use crate::law::{self, Demand};
@@ -42,7 +42,6 @@ pub struct Fleet {
     children: Children,
     limits: Arc<LimitSet>,
     generation: u64,
-    demands: NumberMap<BucketNumber, Demand>,
     budgets: NumberMap<BucketNumber, Budget>,
     orphans: Orphans,
     hold: Duration,
@@ -62,7 +61,6 @@ impl Fleet {
             children: Children::new(identity.node.clone(), identity.incarnation),
             limits: Arc::default(),
             generation: 0,
-            demands: NumberMap::default(),
             budgets: NumberMap::default(),
             orphans: Orphans::default(),
             hold,
@@ -91,7 +89,6 @@ impl Fleet {
         self.children.adopt(&old, &self.limits);
         self.history.adopt(&old, &self.limits, now);
         let buckets = self.children.buckets();
-        self.demands.retain(|number, _| buckets.get(*number).is_some());
         let limits = &self.limits;
         self.budgets.retain(|number, budget| {
             let limit = buckets.key(*number).and_then(|key| limits.of_bucket(key));
@@ -154,8 +151,21 @@ impl Fleet {
         self.orphans.settle(&heard);
     }
 
+    /// At rest is what would not change however often it is computed again.
+    fn keep_lively(&mut self, lively: Vec<BucketNumber>, now: Moment) {
+        let learning = self.is_learning(now);
+        let (budgets, orphans) = (&self.budgets, &self.orphans);
+        self.children.keep_lively(lively, |number, bucket| {
+            learning
+                || bucket.law.rate() > 0.0
+                || orphans.hold(number)
+                || budgets.get(&number).is_some_and(|budget| !budget.is_full())
+        });
+    }
+
     fn recompute(&mut self, now: Moment) {
         for number in self.children.buckets().numbers() {
+            self.children.stir(number);
             self.step(number, now, Demand::jump);
         }
         self.computed = now;
@@ -168,11 +178,12 @@ impl Fleet {
         let Some(limit) = self.limits.of_bucket(key).cloned() else { return };
         let hold = limit.on_silence.hold.unwrap_or(self.hold);
         let offered = bucket.demand + self.orphans.demand(number, bucket.demand, hold, now);
-        let demand =
-            law(self.demands.get(&number).copied().unwrap_or_default(), offered, INTERVAL.as_secs_f64());
-        self.demands.insert(number, demand);
+        let demand = law(bucket.law, offered, INTERVAL.as_secs_f64());
         let learning = self.is_learning(now) && !limit.rate.is_ban();
         let told = bucket.in_force.filter(|_| learning);
+        if let Some(bucket) = self.children.buckets_mut().get_mut(number) {
+            bucket.law = demand;
+        }
         let (computed, tokens) = match self.spend(number, &limit, now) {
             Some((headroom, tokens)) => (headroom, Some(tokens)),
             None => (law::headroom(limit.rate, demand), None),
@@ -185,6 +196,7 @@ impl Fleet {
 
     /// The step of a budget: what its children say was admitted is paid for. `None` for a limit per second.
     fn spend(&mut self, number: BucketNumber, limit: &Limit, now: Moment) -> Option<(Headroom, f64)> {
+        limit.budget()?;
         let young = now.since(self.born) < ADOPTS_FOR;
         let shared = self.tokens_of_rest(number);
         let bucket = self.children.buckets_mut().get_mut(number)?;
@@ -219,7 +231,7 @@ impl Fleet {
         View {
             aggregators: u32::try_from(self.children.of_tier(Tier::Aggregator)).unwrap_or(u32::MAX),
             agents: self.children.agents(),
-            demand: self.children.buckets().iter().map(|(_, _, bucket)| bucket.demand).sum(),
+            demand: self.children.demand(),
         }
     }
 }
@@ -244,7 +256,16 @@ impl Node for Fleet {
         if let (Some(told), Some(known)) = (report.switch, self.children.get(child)) {
             self.switch.hear_child(known.hello.tier, told);
         }
-        let received = self.children.report(child, report, now);
+        // A change that the law takes for noise waits for the tick; most are.
+        let young = self.is_learning(now) || self.orphans.len() > 0;
+        let seconds = INTERVAL.as_secs_f64();
+        let of_note = |bucket: &Bucket| {
+            young
+                || bucket.headroom.is_none()
+                || bucket.tokens.is_some()
+                || bucket.law.jump(bucket.demand, seconds) != bucket.law
+        };
+        let received = self.children.report(child, report, now, of_note);
         for number in &received.touched {
             self.step(*number, now, Demand::jump);
         }
@@ -282,13 +303,17 @@ impl Node for Fleet {
         }
         self.orphans.forget_old(now);
         self.follow(now);
-        for number in self.children.buckets().numbers() {
+        // Nobody asks what stirred: here all that moved is looked at.
+        self.children.take_stirred();
+        let lively = self.children.take_lively();
+        for &number in &lively {
             let heard =
                 self.children.buckets_mut().get_mut(number).is_some_and(|b| std::mem::take(&mut b.heard));
             // Without evidence a second step would average the same observation in again.
             self.step(number, now, if heard { Demand::settle } else { Demand::jump });
         }
         self.computed = now;
+        self.keep_lively(lively, now);
         self.forget_idle(now);
     }
 

@@ -163,9 +163,10 @@ pub struct Plan {
     /// Numbers given to buckets that the child named, or that all children hear of.
     pub names: Vec<(BucketNumber, BucketKey)>,
     /// Headrooms of buckets that all children hear of: limits without `per`.
-    pub shared: Vec<PlanEntry>,
-    /// Headrooms of buckets that this child holds.
-    pub private: Vec<PlanEntry>,
+    pub shared: Arc<[PlanEntry]>,
+    /// Headrooms of buckets that this child holds. Children that hold the same buckets have the same list: whoever encodes it
+    /// need not do so for each of them.
+    pub private: Arc<[PlanEntry]>,
     /// The switch of the fleet.
     pub switch: Switch,
     /// Buckets that the child named and that are not tracked, since their limit has its `max_buckets` already: what they count

@@ -77,8 +77,8 @@ pub fn limits(limits: &LimitSet, children: &Children) -> Vec<LimitStatus> {
     for (number, held) in children.iter().flat_map(|(_, child)| child.held()) {
         let key = children.buckets().key(number);
         if let Some(sum) = key.and_then(|key| by_limit.get_mut(&*key.limit)) {
-            sum.dropped += held.demand() * held.dropped;
-            sum.would_drop += held.demand() * held.would_drop;
+            sum.dropped += held.demand() * f64::from(held.dropped);
+            sum.would_drop += held.demand() * f64::from(held.would_drop);
         }
     }
     let of = |limit: &Arc<Limit>| {

@@ -192,6 +192,19 @@ impl Headroom {
         self.0
     }
 
+    /// The bits of the number: ordered as the numbers are, so that decisions compare them as integers.
+    #[inline]
+    pub fn to_bits(self) -> u64 {
+        // Not −0, whose bits are above all others.
+        (self.0 + 0.0).to_bits()
+    }
+
+    /// A headroom from its bits; those that none has leave it open.
+    #[inline]
+    pub fn from_bits(bits: u64) -> Self {
+        if bits <= Self::OPEN.0.to_bits() { Self(f64::from_bits(bits)) } else { Self::OPEN }
+    }
+
     /// Whether it differs from `told` by too little to be worth telling again: by a thousandth where requests are dropped,
     /// and by a fiftieth where there is room, since no decision depends on it there.
     pub fn is_near(self, told: Self) -> bool {
@@ -236,5 +249,15 @@ mod tests {
         assert!(near(1.31, 1.30) && near(0.500_1, 0.5) && near(f64::INFINITY, f64::INFINITY));
         assert!(!near(1.0, 1.01) && !near(0.51, 0.5) && !near(0.0, 0.001));
         assert!(!near(1.1, f64::INFINITY) && !near(f64::INFINITY, 1.1));
+    }
+
+    #[test]
+    fn bits_are_ordered_as_headrooms_are_and_none_are_taken_for_what_they_are_not() {
+        let headrooms = [-0.0, f64::MIN_POSITIVE, 1e-6, 0.5, 1.0, 1e9, f64::INFINITY].map(Headroom);
+        assert!(headrooms.is_sorted_by_key(|headroom| headroom.to_bits()));
+        assert!(headrooms.iter().all(|headroom| Headroom::from_bits(headroom.to_bits()) == *headroom));
+        for none in [f64::NAN.to_bits(), (-1.0f64).to_bits(), u64::MAX] {
+            assert_eq!(Headroom::from_bits(none), Headroom::OPEN);
+        }
     }
 }

@@ -201,15 +201,30 @@ impl Zone {
             return false;
         }
         let past = self.past.get(&number).copied().unwrap_or_default();
-        let key = self.children.buckets().key(number);
-        let limit = key.and_then(|key| self.limits.of_bucket(key));
-        is_news(said, demand, AT_A_SUM, past.dispersion.value(), least_units(limit.map(|limit| &**limit)))
+        let moves = |least| is_news(said, demand, AT_A_SUM, past.dispersion.value(), least);
+        // Most changes are small: nobody has to know what their limit is.
+        moves(0.0) && {
+            let key = self.children.buckets().key(number);
+            let limit = key.and_then(|key| self.limits.of_bucket(key));
+            moves(least_units(limit.map(|limit| &**limit)))
+        }
+    }
+
+    /// Tells every controller's side which buckets changed.
+    fn spread_stirred(&mut self) {
+        let stirred = self.children.take_stirred();
+        for parent in &mut self.parents {
+            parent.unlooked.extend(&stirred);
+            parent.untold.extend(&stirred);
+        }
     }
 
     fn remember_demand(&mut self, now: Moment) {
         let is_known_above = self.plan_state(now) == PlanState::Fresh;
-        for (number, _, bucket) in self.children.buckets().iter() {
-            let past = self.past.entry(number).or_default();
+        let lively = self.children.take_lively();
+        for number in &lively {
+            let Some(bucket) = self.children.buckets().get(*number) else { continue };
+            let past = self.past.entry(*number).or_default();
             if bucket.demand > 0.0 {
                 past.dispersion = past.dispersion.with(past.last, bucket.demand);
             }
@@ -218,6 +233,8 @@ impl Zone {
                 past.known_above = bucket.demand;
             }
         }
+        // One that was known above when it had demand has to be looked at again when the plan is fresh.
+        self.children.keep_lively(lively, |_, _| !is_known_above);
     }
 
     /// A plan of a controller arrived: takes it in, and obeys it if this is the controller to obey.
@@ -327,7 +344,10 @@ impl Zone {
         match self.parents[parent].link.due(now) {
             Due::No => None,
             Due::Full => Some(self.full_report(parent, now)),
-            Due::IfNews => self.early_report(parent, now),
+            Due::IfNews => {
+                self.spread_stirred();
+                self.early_report(parent, now)
+            }
         }
     }
 
@@ -336,19 +356,40 @@ impl Zone {
         if self.parents[parent].link.is_greeting() {
             self.refresh_tokens(now);
         }
-        self.build_report(parent, now, true)
+        self.spread_stirred();
+        let due = self.due_in_full(parent);
+        self.build_report(parent, due, now, true)
     }
 
     fn early_report(&mut self, parent: ParentIndex, now: Moment) -> Option<Report> {
+        let looked_at = std::mem::take(&mut self.parents[parent].unlooked);
         let known = &self.parents[parent];
-        let any = self.children.buckets().iter().any(|(number, ..)| self.has_news(known, number));
-        (any || known.switch.is_news(self.switch())).then(|| self.build_report(parent, now, false))
+        let due: Vec<BucketNumber> =
+            looked_at.into_iter().filter(|number| self.has_news(known, *number)).collect();
+        let any = !due.is_empty() || known.switch.is_news(self.switch());
+        any.then(|| self.build_report(parent, due, now, false))
     }
 
-    fn is_due(&self, parent: &Parent, number: BucketNumber, full: bool) -> bool {
-        if !full {
-            return self.has_news(parent, number);
-        }
+    /// What a full report has to tell: what changed since the last one, and what still has demand.
+    fn due_in_full(&mut self, parent: ParentIndex) -> Vec<BucketNumber> {
+        let known = &mut self.parents[parent];
+        known.unlooked.clear();
+        let untold = std::mem::take(&mut known.untold);
+        let known = &self.parents[parent];
+        let candidates: Vec<BucketNumber> = if known.link.is_introduced() {
+            let others = self.children.lively().map(|(number, _)| number);
+            untold.iter().copied().chain(others.filter(|number| !untold.contains(number))).collect()
+        } else {
+            self.children.buckets().numbers()
+        };
+        let mut due: Vec<BucketNumber> =
+            candidates.into_iter().filter(|number| self.is_due(known, *number)).collect();
+        // In the order of their numbers, which the parent can follow from one to the next.
+        due.sort_unstable();
+        due
+    }
+
+    fn is_due(&self, parent: &Parent, number: BucketNumber) -> bool {
         // One that counted nothing may ask for a place all the same.
         let Some(said) = parent.said.get(&number) else { return true };
         let bucket = self.children.buckets().get(number);
@@ -356,12 +397,13 @@ impl Zone {
             || !parent.link.is_introduced()
     }
 
-    fn build_report(&mut self, parent: ParentIndex, now: Moment, full: bool) -> Report {
-        let known = &self.parents[parent];
-        let due: Vec<BucketNumber> = (self.children.buckets().iter())
-            .map(|(number, ..)| number)
-            .filter(|number| self.is_due(known, *number, full))
-            .collect();
+    fn build_report(
+        &mut self,
+        parent: ParentIndex,
+        due: Vec<BucketNumber>,
+        now: Moment,
+        full: bool,
+    ) -> Report {
         let parent = &mut self.parents[parent];
         let greeting = parent.link.is_greeting();
         let lives = self.children.buckets().lives();
@@ -373,6 +415,7 @@ impl Zone {
             let reference = parent.link.reference(number, key);
             if matches!(reference, BucketRef::Named(_)) && !room.takes(key) {
                 complete = false;
+                parent.untold.insert(number);
                 continue;
             }
             parent.said.insert(number, Said { counts: bucket.counts, demand: bucket.demand });
@@ -415,9 +458,15 @@ impl Node for Zone {
         if let (Some(told), Some(known)) = (report.switch, self.children.get(child)) {
             self.switch.hear_child(known.hello.tier, told);
         }
-        let received = self.children.report(child, report, now);
+        let received = self.children.report(child, report, now, |_| true);
+        // What a fresh plan wants of a bucket was passed on when the plan came; only budgets are spent in between.
+        let is_fresh = self.plan_state(now) == PlanState::Fresh;
         for number in &received.touched {
-            self.pass_on(*number, now);
+            let bucket = self.children.buckets().get(*number);
+            let is_told = bucket.is_some_and(|bucket| bucket.headroom.is_some() && bucket.tokens.is_none());
+            if !(is_fresh && is_told) {
+                self.pass_on(*number, now);
+            }
         }
         self.answer_when_heard(child, report, &received.touched, now);
         received

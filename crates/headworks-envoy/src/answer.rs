@@ -23,21 +23,13 @@ impl Refusal {
     /// The answer to a request that got this verdict, which rests on `limit`. `draw`, from 0 up to 1, spreads the moments at which
     /// refused clients come back.
     pub fn of(verdict: &Verdict, limit: Option<&Limit>, draw: f64) -> Self {
-        let mut headers = SmallVec::new();
         let details = match limit {
             Some(limit) => format!("headworks_dropped:{}", limit.name),
             None => "headworks_dropped".to_owned(),
         };
-        if let Some(told) = limit.and_then(|limit| Told::of(verdict, limit, None)) {
-            let wait = told.wait.map(|wait| wait.retry_after(draw));
-            let numbers = [
-                ("x-ratelimit-limit", told.limit),
-                ("x-ratelimit-remaining", told.remaining),
-                ("retry-after", wait),
-            ];
-            headers
-                .extend(numbers.into_iter().filter_map(|(name, number)| Some((name, number?.to_string()))));
-        }
+        let told = limit.and_then(|limit| Told::of(verdict, limit, None));
+        let headers = told.iter().flat_map(|told| told.headers(draw));
+        let headers = headers.map(|(name, number)| (name, number.to_string())).collect();
         Self { headers, details }
     }
 }

@@ -165,9 +165,9 @@ pub fn of<'r>(
     pairs
 }
 
-/// Limits compare text, and hold what they compare.
+/// Limits compare text, and hold what they compare. What is empty counts as absent, as wherever proxies ask an agent.
 fn text(value: Option<&[u8]>) -> Result<Option<&str>, Unusable> {
-    let Some(bytes) = value else { return Ok(None) };
+    let Some(bytes) = value.filter(|bytes| !bytes.is_empty()) else { return Ok(None) };
     if bytes.len() > MAX_VALUE_BYTES {
         return Err(Unusable::TooLong);
     }
@@ -232,7 +232,7 @@ mod tests {
         let headers: &[(&str, &[u8])] = &[(":method", b"GET"), ("x-caller", b"web"), ("x-empty", b"")];
         assert_eq!(value_of(r#"{"constant": "checkout"}"#, headers).as_deref(), Some("checkout"));
         assert_eq!(value_of(r#"{"header": "X-Caller"}"#, headers).as_deref(), Some("web"));
-        assert_eq!(value_of(r#"{"header": "x-empty"}"#, headers).as_deref(), Some(""));
+        assert_eq!(value_of(r#"{"header": "x-empty"}"#, headers), None);
         assert_eq!(value_of(r#"{"header": "x-none"}"#, headers), None);
         assert_eq!(value_of(r#""method""#, headers).as_deref(), Some("GET"));
         assert_eq!(value_of(r#""route""#, headers).as_deref(), Some("pay"));

@@ -5,6 +5,7 @@
 
 mod bucket;
 mod child;
+mod encoded;
 mod error;
 mod hello;
 mod kept;
@@ -20,6 +21,7 @@ pub mod wire {
 }
 
 pub use child::{FromChild, decode_child, goodbye_message, hello_message, report_message};
+pub use encoded::{EncodedPlan, PlanEncoder};
 pub use error::WireError;
 pub use kept::{decode_kept, kept_message};
 pub use plan::{decode_plan, plan_message};

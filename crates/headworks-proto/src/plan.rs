@@ -17,6 +17,11 @@ pub fn plan_message(plan: &Plan) -> wire::ParentMessage {
 }
 
 fn encode(plan: &Plan) -> wire::Plan {
+    wire::Plan { shared: section(&plan.shared), private: section(&plan.private), ..encode_head(plan) }
+}
+
+/// All but its headrooms.
+pub(crate) fn encode_head(plan: &Plan) -> wire::Plan {
     let named = |(number, key): &(BucketNumber, _)| wire::NumberedKey {
         number: number.0,
         key: Some(bucket::encode(key)),
@@ -34,15 +39,15 @@ fn encode(plan: &Plan) -> wire::Plan {
         generation: plan.generation,
         limits: plan.limits.as_deref().map(limits::encode),
         names: plan.names.iter().map(named).collect(),
-        shared: section(&plan.shared),
-        private: section(&plan.private),
+        shared: None,
+        private: None,
         switch: switch::encode(plan.switch),
         forgets: plan.forgets,
         untracked: plan.untracked.iter().map(bucket::encode).collect(),
     }
 }
 
-fn section(entries: &[PlanEntry]) -> Option<wire::Headrooms> {
+pub(crate) fn section(entries: &[PlanEntry]) -> Option<wire::Headrooms> {
     let budgets = entries.iter().any(|entry| entry.tokens.is_some());
     let tokens = entries.iter().map(|entry| entry.tokens.unwrap_or(f64::NAN));
     (!entries.is_empty()).then(|| wire::Headrooms {
@@ -77,8 +82,8 @@ pub fn decode_plan(message: wire::ParentMessage) -> Result<(Plan, u32), WireErro
         generation: plan.generation,
         limits: limits.map(|limits| Arc::new(LimitSet::new(limits))),
         names: names(plan.names, &mut refused),
-        shared: entries("shared", plan.shared, &mut refused)?,
-        private: entries("private", plan.private, &mut refused)?,
+        shared: entries("shared", plan.shared, &mut refused)?.into(),
+        private: entries("private", plan.private, &mut refused)?.into(),
         switch: switch::decode(plan.switch),
         forgets: plan.forgets,
         untracked: untracked(plan.untracked, &mut refused),

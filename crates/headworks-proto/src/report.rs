@@ -95,12 +95,13 @@ pub(crate) fn decode(report: wire::Report) -> Result<(Report, u32), WireError> {
     let numbers = report.numbers.into_iter().map(|number| BucketRef::Number(BucketNumber(number)));
     // Newcomers give way: a bucket that the parent holds already would count as idle if a full report lost it.
     let room_for_named = MAX_BUCKETS_PER_REPORT.saturating_sub(numbers.len());
-    let entries: Vec<ReportEntry> = (keys.enumerate().map(|(index, key)| row(key?, &named, index)))
+    let read = (keys.enumerate().map(|(index, key)| row(key?, &named, index)))
         .take(room_for_named)
         .chain(numbers.enumerate().map(|(index, number)| row(number, &numbered, index)))
-        .take(MAX_BUCKETS_PER_REPORT)
-        .flatten()
-        .collect();
+        .take(MAX_BUCKETS_PER_REPORT);
+    // Entries are large: nearly all of them are sound, and none should be moved while they become more.
+    let mut entries: Vec<ReportEntry> = Vec::with_capacity(buckets.min(MAX_BUCKETS_PER_REPORT));
+    entries.extend(read.flatten());
     let refused = u32::try_from(buckets - entries.len()).unwrap_or(u32::MAX);
     let report = Report {
         sequence: report.sequence,

@@ -237,8 +237,8 @@ fn plan() -> Plan {
             (BucketNumber(3), key("per-host", &["eu-1"], &["a.example", "GET"])),
             (BucketNumber(300), rest("per-host")),
         ],
-        shared: vec![entry(1, 0.25), entry(2, 0.0)],
-        private: vec![entry(3, 1.5), entry(300, f64::INFINITY)],
+        shared: [entry(1, 0.25), entry(2, 0.0)].into(),
+        private: [entry(3, 1.5), entry(300, f64::INFINITY)].into(),
         switch: Switch::default(),
         forgets: false,
         untracked: Vec::new(),
@@ -257,8 +257,8 @@ fn plan_of_budgets() -> Plan {
         heard: 44,
         limits: None,
         names: Vec::new(),
-        shared: vec![entry(1, 0.25, None), entry(2, f64::INFINITY, Some(17.0))],
-        private: vec![entry(3, 0.0, Some(-7.25))],
+        shared: [entry(1, 0.25, None), entry(2, f64::INFINITY, Some(17.0))].into(),
+        private: [entry(3, 0.0, Some(-7.25))].into(),
         ..plan()
     }
 }
@@ -289,7 +289,7 @@ fn plan_of_needs() -> Plan {
         },
     ]);
     let limits = Some(Arc::new(limits));
-    Plan { limits, names: Vec::new(), shared: Vec::new(), private: Vec::new(), ..plan() }
+    Plan { limits, names: Vec::new(), shared: [].into(), private: [].into(), ..plan() }
 }
 
 const THROWN: Switch = Switch { version: 300, shadow_all: true };
@@ -335,7 +335,7 @@ fn plan_of_untracked() -> Plan {
 /// A plan after the switch was thrown, and thrown back.
 fn plan_of_switch() -> Plan {
     let switch = Switch { version: 301, shadow_all: false };
-    Plan { switch, limits: None, names: Vec::new(), shared: Vec::new(), private: Vec::new(), ..plan() }
+    Plan { switch, limits: None, names: Vec::new(), shared: [].into(), private: [].into(), ..plan() }
 }
 
 /// Sixteen bytes a line, so that a diff shows where.
@@ -445,7 +445,7 @@ fn what_an_earlier_release_says_is_understood_as_without_what_was_added() {
     }
     let (plan, refused) = parent_says(&committed_bytes("plan")).unwrap();
     assert_eq!((plan.heard, refused, plan.switch), (0, 0, Switch::default()));
-    assert!(plan.shared.iter().chain(&plan.private).all(|entry| entry.tokens.is_none()), "{plan:?}");
+    assert!(plan.shared.iter().chain(plan.private.iter()).all(|entry| entry.tokens.is_none()), "{plan:?}");
 }
 
 /// A node of an earlier release drops the field that it does not know.

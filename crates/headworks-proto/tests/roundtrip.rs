@@ -16,8 +16,8 @@ use headworks_core::message::{
 use headworks_core::switch::Switch;
 use headworks_core::units::{Headroom, Rate, Unit};
 use headworks_proto::{
-    FromChild, MAX_REPORT_BYTES, decode_child, decode_plan, goodbye_message, hello_message, plan_message,
-    report_message, wire,
+    FromChild, MAX_REPORT_BYTES, PlanEncoder, decode_child, decode_plan, goodbye_message, hello_message,
+    plan_message, report_message, wire,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -251,7 +251,7 @@ prop_compose! {
     ) -> Plan {
         Plan {
             incarnation, sequence, heard, age, ttl, interval, spacing, view, digest, generation, limits, names,
-            shared, private, switch, forgets, untracked,
+            shared: shared.into(), private: private.into(), switch, forgets, untracked,
         }
     }
 }
@@ -282,6 +282,17 @@ proptest! {
     }
 
     #[test]
+    fn a_plan_that_was_encoded_in_parts_arrives_as_a_whole_one(plan in plan()) {
+        let mut encoder = PlanEncoder::default();
+        for plan in [plan.clone(), Plan { heard: 7, ..plan }] {
+            let mut bytes = Vec::new();
+            encoder.encode(&plan).write_to(&mut bytes);
+            let arrived = wire::ParentMessage::decode(bytes.as_slice()).unwrap();
+            prop_assert_eq!(decode_plan(arrived), Ok((plan, 0)));
+        }
+    }
+
+    #[test]
     fn limits_that_arrive_have_the_digest_of_those_that_were_sent(plan in plan(), limits in limits()) {
         let plan = Plan { limits: Some(limits.clone()), ..plan };
         let (arrived, _) = decode_plan(sent(&plan_message(&plan))).unwrap();
@@ -300,7 +311,7 @@ fn survive(bytes: &[u8]) {
         survive_child(said);
     }
     if let Ok(Ok((plan, _))) = wire::ParentMessage::decode(bytes).map(decode_plan) {
-        let entries = || plan.shared.iter().chain(&plan.private);
+        let entries = || plan.shared.iter().chain(plan.private.iter());
         assert!(entries().all(|entry| entry.headroom.value() >= 0.0));
         assert!(entries().all(|entry| entry.tokens.is_none_or(f64::is_finite)));
         assert!(plan.view.demand >= 0.0 && plan.view.demand.is_finite());

@@ -11,7 +11,7 @@ use headworks_agent::uplink::Stay;
 use headworks_core::link::INTERVAL;
 
 use crate::admin::AdminArgs;
-use crate::bench::{IdleArgs, SurgeArgs};
+use crate::bench::{ChildrenArgs, EchoArgs, FaninArgs, IdleArgs, SurgeArgs, TickArgs};
 use crate::certs::CertsArgs;
 use crate::duration;
 use crate::front::ProxyArgs;
@@ -99,6 +99,13 @@ pub(crate) enum BenchCommand {
     // Their help is that of their flags: doc comments here would take its place.
     Surge(SurgeArgs),
     Idle(IdleArgs),
+    Fanin(FaninArgs),
+    Tick(TickArgs),
+    // The processes that `fanin` and `tick` start beside what they measure.
+    #[command(hide = true)]
+    Children(ChildrenArgs),
+    #[command(hide = true)]
+    Echo(EchoArgs),
 }
 
 #[derive(Debug, Subcommand)]

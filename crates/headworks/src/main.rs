@@ -96,6 +96,10 @@ async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Bench(BenchCommand::Idle(args)) => bench::idle(&args).await?,
         Command::Completions(args) => manual::completions(&args)?,
         Command::Man(args) => manual::man(&args)?,
+        Command::Bench(BenchCommand::Fanin(args)) => bench::fanin(&args).await?,
+        Command::Bench(BenchCommand::Tick(args)) => bench::tick(&args).await?,
+        Command::Bench(BenchCommand::Children(args)) => bench::children(&args).await?,
+        Command::Bench(BenchCommand::Echo(args)) => bench::echo(&args).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! What may pass of a bucket until the next plan: tokens that requests take and elapsed time brings back.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use headworks_core::guard;
 use headworks_core::units::Moment;
@@ -17,10 +17,11 @@ const MOST_SHARES: i64 = 64;
 
 /// The tokens of one bucket. A request takes them with one addition; only one that finds none reads the clock. What decides
 /// and what is written lie on different cache lines of a record.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(C)]
 pub(super) struct Allowance {
-    guarded: AtomicBool,
+    /// Most that a thread has in hand; below 0 where everything passes.
+    in_hand: AtomicI64,
     depth: AtomicI64,
     tokens: AtomicI64,
     /// Millionths that come in a nanosecond, as the bits of an `f64`.
@@ -29,29 +30,44 @@ pub(super) struct Allowance {
     refilled: AtomicU64,
 }
 
+/// Everything passes.
+const UNGUARDED: i64 = -1;
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self {
+            in_hand: AtomicI64::new(UNGUARDED),
+            depth: AtomicI64::default(),
+            tokens: AtomicI64::default(),
+            rate: AtomicU64::default(),
+            refilled: AtomicU64::default(),
+        }
+    }
+}
+
 impl Allowance {
     /// Puts another allowance in force; `None` lets everything pass. What was saved up stays, up to the new depth.
     pub(super) fn set(&self, allowance: Option<guard::Allowance>, now: Moment) {
         let Some(allowance) = allowance else {
-            self.guarded.store(false, Relaxed);
+            self.clear();
             return;
         };
         let depth = millionths(allowance.depth);
         self.rate.store((allowance.rate * 1e-3).to_bits(), Relaxed);
         self.depth.store(depth, Relaxed);
-        if self.guarded.load(Relaxed) {
+        if self.is_guarded() {
             self.tokens.fetch_min(depth, Relaxed);
         } else {
             self.tokens.store(depth, Relaxed);
             self.refilled.store(nanos(now), Relaxed);
-            self.guarded.store(true, Relaxed);
         }
+        self.in_hand.store(depth / IN_HAND, Relaxed);
     }
 
     /// Takes what a request costs; false if there is not enough.
     #[inline]
-    pub(super) fn take(&self, cost: u64, now: impl FnOnce() -> Moment) -> bool {
-        !self.guarded.load(Relaxed) || self.take_or_refill(in_millionths(cost), now)
+    pub(super) fn take(&self, cost: u32, now: impl FnOnce() -> Moment) -> bool {
+        !self.is_guarded() || self.take_or_refill(in_millionths(cost), now)
     }
 
     /// The same for a thread that counts alone: it takes several requests' worth at once, and has them in hand. `threads` is how
@@ -61,14 +77,14 @@ impl Allowance {
         &self,
         hand: &AtomicI64,
         threads: &AtomicI64,
-        cost: u64,
+        cost: u32,
         now: impl FnOnce() -> Moment,
     ) -> bool {
-        if !self.guarded.load(Relaxed) {
+        // What is in hand from a larger allowance is too much for a smaller one.
+        let most = self.in_hand.load(Relaxed);
+        if most < 0 {
             return true;
         }
-        // What is in hand from a larger allowance is too much for a smaller one.
-        let most = self.depth.load(Relaxed) / IN_HAND;
         let (cost, left) = (in_millionths(cost), hand.load(Relaxed).min(most));
         if left >= cost {
             hand.store(left - cost, Relaxed);
@@ -77,6 +93,11 @@ impl Allowance {
         self.take_more(hand, left, threads, cost, now)
     }
 
+    fn is_guarded(&self) -> bool {
+        self.in_hand.load(Relaxed) >= 0
+    }
+
+    #[cold]
     #[inline(never)]
     fn take_more(
         &self,
@@ -106,7 +127,7 @@ impl Allowance {
 
     /// Begins anew, for another bucket.
     pub(super) fn clear(&self) {
-        self.guarded.store(false, Relaxed);
+        self.in_hand.store(UNGUARDED, Relaxed);
     }
 
     /// A request that costs more than is ever saved up passes when all is there, and leaves a debt.
@@ -137,8 +158,9 @@ impl Allowance {
     }
 }
 
-fn in_millionths(cost: u64) -> i64 {
-    i64::try_from(cost).unwrap_or(i64::MAX / UNIT).saturating_mul(UNIT)
+#[inline]
+fn in_millionths(cost: u32) -> i64 {
+    i64::from(cost) * UNIT
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "saturates far above any rate")]

@@ -7,10 +7,9 @@ use headworks_core::bucket::Counts;
 use headworks_core::limits::Limit;
 use headworks_core::units::{Headroom, Moment};
 
-use super::key::Key;
 use super::ledger::Ledger;
 use super::local::Hands;
-use super::record::{Name, Record};
+use super::record::Record;
 use crate::places::takes_another;
 
 /// The buckets of one limit: one for all where it has no `per`, else one for each list of values up to its
@@ -37,7 +36,7 @@ impl Buckets {
     /// No buckets yet.
     pub(super) fn new(limit: &Limit, ledger: &Ledger) -> Self {
         Self {
-            owner: ledger.register(&limit.name, limit.per.len()),
+            owner: ledger.register(&limit.name),
             whole: OnceLock::new(),
             tracked: AtomicUsize::new(0),
             rest: OnceLock::new(),
@@ -50,17 +49,14 @@ impl Buckets {
     #[inline]
     pub(super) fn find<'l, 'v>(
         &self,
-        values: impl Iterator<Item = &'v str> + Clone,
+        values: &(impl Iterator<Item = &'v str> + Clone),
         ledger: &'l Ledger,
         hands: &mut Hands,
     ) -> Option<Found<'l>> {
         if let Some(whole) = self.whole.get() {
             return Some((*whole, ledger.record(*whole)?));
         }
-        let found = match Key::of(values.clone()) {
-            Some(key) => ledger.find(self.owner, &key, hands)?,
-            None => ledger.find_long(self.owner, &values.collect::<Vec<_>>(), hands)?,
-        };
+        let found = ledger.find(self.owner, values, hands)?;
         if found.1.sends_away() { self.rest(ledger) } else { Some(found) }
     }
 
@@ -79,9 +75,7 @@ impl Buckets {
         if !takes_another(&self.tracked, limit, named) {
             return self.rest(ledger);
         }
-        let key = Key::of(values.iter().copied());
-        let name = key.as_ref().map_or(Name::Long(values), Name::Short);
-        let Some((number, is_new)) = ledger.enter(self.owner, name, at_first(limit)) else {
+        let Some((number, is_new)) = ledger.enter(self.owner, values, at_first(limit)) else {
             self.tracked.fetch_sub(1, Relaxed);
             return self.rest(ledger);
         };
@@ -96,10 +90,9 @@ impl Buckets {
 
     /// The one bucket of a limit without `per`.
     pub(super) fn whole<'l>(&self, limit: &Limit, ledger: &'l Ledger) -> Option<Found<'l>> {
-        let none = Key::of(std::iter::empty())?;
         let number = match self.whole.get() {
             Some(number) => *number,
-            None => ledger.open_once(&self.whole, self.owner, Name::Short(&none), at_first(limit))?,
+            None => ledger.open_once(&self.whole, self.owner, Some(&[]), at_first(limit))?,
         };
         Some((number, ledger.record(number)?))
     }
@@ -108,7 +101,7 @@ impl Buckets {
     pub(super) fn rest<'l>(&self, ledger: &'l Ledger) -> Option<Found<'l>> {
         let number = match self.rest.get() {
             Some(number) => *number,
-            None => ledger.open_once(&self.rest, self.owner, Name::Rest, Headroom::OPEN)?,
+            None => ledger.open_once(&self.rest, self.owner, None, Headroom::OPEN)?,
         };
         Some((number, ledger.record(number)?))
     }

@@ -36,6 +36,9 @@ impl Cell {
     /// Whether the ratio drops the next request.
     #[inline(always)]
     pub(super) fn draws(&self, threshold: Threshold, random: impl FnOnce() -> u32) -> bool {
+        if threshold.is_never() {
+            return false;
+        }
         let (next, dropped) = Draw::from_word(self.draw.load(Relaxed)).step(threshold, random);
         self.draw.store(next.to_word(), Relaxed);
         dropped

@@ -27,7 +27,7 @@ pub(super) struct Forms {
 }
 
 /// One form.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Known {
     keys: Box<[Box<str>]>,
     /// With their places in the pipeline.
@@ -35,6 +35,20 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// What the limits in force have to do with requests of these keys.
+    pub(super) fn of<'k>(rules: &Rules, keys: impl IntoIterator<Item = &'k str>) -> Self {
+        let keys: Vec<&str> = keys.into_iter().collect();
+        let forms =
+            (0..).zip(rules.stages()).filter_map(|(place, stage)| Some((place, stage.limit.form(&keys)?)));
+        let limits = forms.collect();
+        Self { keys: keys.into_iter().map(Into::into).collect(), limits }
+    }
+
+    /// Whether so many limits may concern such a request that it is faster to look them up.
+    pub(super) fn has_too_many(&self) -> bool {
+        self.limits.len() > MOST_LIMITS
+    }
+
     /// The limits that may concern such a request, in pipeline order, with their places.
     #[inline]
     pub(super) fn limits(&self) -> &[(u32, Form)] {
@@ -74,11 +88,7 @@ impl Forms {
         if self.known.len() == MOST_FORMS && !self.missed.is_multiple_of(LEARNS_ONE_IN) {
             return None;
         }
-        let keys: Vec<&str> = attributes.iter().map(|(key, _)| key).collect();
-        let forms =
-            (0..).zip(rules.stages()).filter_map(|(place, stage)| Some((place, stage.limit.form(&keys)?)));
-        let limits = forms.collect();
-        let known = Known { keys: keys.into_iter().map(Into::into).collect(), limits };
+        let known = Known::of(rules, attributes.iter().map(|(key, _)| key));
         if self.known.len() < MOST_FORMS {
             self.known.push(known);
             return Some(self.known.len() - 1);

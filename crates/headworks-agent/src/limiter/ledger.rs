@@ -7,7 +7,7 @@ mod counting;
 mod handle;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use headworks_core::bucket::{BucketKey, Values};
 use headworks_core::units::{Headroom, Moment};
 
 use super::cells::{Cell, Stripe};
-use super::key::{Hashing, Key};
+use super::key::Hashing;
 use super::local::Hands;
-use super::record::{Name, Record};
+use super::record::Record;
 use super::slab::Slab;
 use super::table::Table;
 
@@ -42,6 +42,9 @@ pub(crate) struct Ledger {
     stripes: RwLock<Stripes>,
     /// Who counts alone: threads, and prepared requests.
     pub(super) threads: Arc<AtomicI64>,
+    /// Rises when what prepared requests have worked out no longer holds: with other limits, and when a record that one holds on to
+    /// is nobody's any more, or its values are not tracked.
+    epoch: AtomicU64,
     heat: Mutex<Heat>,
 }
 
@@ -62,14 +65,8 @@ struct Writer {
 #[derive(Debug, Default)]
 struct Owners {
     next: u32,
-    all: HashMap<u32, Owner>,
-}
-
-#[derive(Debug)]
-struct Owner {
-    limit: Arc<str>,
-    /// Values that its buckets have.
-    values: usize,
+    /// The limits, by the numbers of their buckets.
+    all: HashMap<u32, Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +96,7 @@ impl Default for Ledger {
             owners: Mutex::default(),
             stripes: RwLock::default(),
             threads: Arc::default(),
+            epoch: AtomicU64::default(),
             heat: Mutex::default(),
         }
     }
@@ -110,11 +108,11 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Ledger {
     /// A number for the buckets of a limit.
-    pub(super) fn register(&self, limit: &Arc<str>, values: usize) -> u32 {
+    pub(super) fn register(&self, limit: &Arc<str>) -> u32 {
         let mut owners = held(&self.owners);
         owners.next += 1;
         let number = owners.next;
-        owners.all.insert(number, Owner { limit: limit.clone(), values });
+        owners.all.insert(number, limit.clone());
         number
     }
 
@@ -126,16 +124,14 @@ impl Ledger {
 
     /// The record of these values, if there is one.
     #[inline(always)]
-    pub(super) fn find(&self, owner: u32, key: &Key, hands: &mut Hands) -> Option<(u32, &Record)> {
-        let hash = self.hashing.of_key(owner, key);
-        self.look_up(hash, hands, |record| record.is(owner, key))
-    }
-
-    /// The same for values that are too long to be kept in a record.
-    #[cold]
-    pub(super) fn find_long(&self, owner: u32, values: &[&str], hands: &mut Hands) -> Option<(u32, &Record)> {
-        let hash = self.hashing.of_values(owner, values.iter().copied());
-        self.look_up(hash, hands, |record| record.is_long(owner, values))
+    pub(super) fn find<'v>(
+        &self,
+        owner: u32,
+        values: &(impl Iterator<Item = &'v str> + Clone),
+        hands: &mut Hands,
+    ) -> Option<(u32, &Record)> {
+        let hash = self.hashing.of(owner, values.clone());
+        self.look_up(hash, hands, |record| record.is(owner, values.clone()))
     }
 
     #[inline(always)]
@@ -146,9 +142,12 @@ impl Ledger {
         is_it: impl Fn(&Record) -> bool,
     ) -> Option<(u32, &Record)> {
         loop {
-            let found = hands.table.find(hash, |number| self.slab.get(number).is_some_and(&is_it));
-            if let Some(number) = found {
-                return Some((number, self.slab.get(number)?));
+            let found = hands.table.find(hash, |number| {
+                let record = self.slab.get(number)?;
+                is_it(record).then_some((number, record))
+            });
+            if found.is_some() {
+                return found;
             }
             if !hands.table.is_superseded() {
                 return None;
@@ -158,19 +157,12 @@ impl Ledger {
     }
 
     /// The record of these values, made if there is none; whether it was. `None` if there is no room.
-    pub(super) fn enter(&self, owner: u32, name: Name<'_>, headroom: Headroom) -> Option<(u32, bool)> {
-        let hash = match name {
-            Name::Short(key) => self.hashing.of_key(owner, key),
-            Name::Long(values) => self.hashing.of_values(owner, values.iter().copied()),
-            Name::Rest => return None,
-        };
-        let is_it = |record: &Record| match name {
-            Name::Short(key) => record.is(owner, key),
-            Name::Long(values) => record.is_long(owner, values),
-            Name::Rest => false,
-        };
+    pub(super) fn enter(&self, owner: u32, values: &[&str], headroom: Headroom) -> Option<(u32, bool)> {
+        let hash = self.hashing.of(owner, values.iter().copied());
+        let is_it = |record: &Record| record.is(owner, values.iter().copied());
         let mut writer = held(&self.writer);
-        let found = self.table.load().find(hash, |number| self.slab.get(number).is_some_and(is_it));
+        let found =
+            self.table.load().find(hash, |number| self.slab.get(number).is_some_and(is_it).then_some(number));
         if let Some(number) = found {
             return Some((number, false));
         }
@@ -179,7 +171,7 @@ impl Ledger {
             writer.free.push(number);
             return None;
         };
-        record.begin(owner, name, headroom);
+        record.begin(owner, Some(values), headroom);
         self.enter_in(&mut writer, hash, number);
         writer.opened.push(number);
         Some((number, true))
@@ -190,7 +182,7 @@ impl Ledger {
         &self,
         slot: &OnceLock<u32>,
         owner: u32,
-        name: Name<'_>,
+        values: Option<&[&str]>,
         headroom: Headroom,
     ) -> Option<u32> {
         let mut writer = held(&self.writer);
@@ -202,7 +194,7 @@ impl Ledger {
             writer.free.push(number);
             return None;
         };
-        record.begin(owner, name, headroom);
+        record.begin(owner, values, headroom);
         writer.opened.push(number);
         Some(*slot.get_or_init(|| number))
     }
@@ -222,31 +214,29 @@ impl Ledger {
 
     /// Nobody finds this record any more; it is used again after a while. Whether it was there.
     pub(super) fn remove(&self, number: u32, now: Moment) -> bool {
-        let was_lent = self.slab.get(number).is_some_and(Record::is_pinned);
-        let removed = self.remove_from(&mut held(&self.writer), number, now);
+        let was_pinned = self.remove_from(&mut held(&self.writer), number, now);
         // Not while the writer is held: who brings cells in holds the heat, and waits for it.
         self.cool(number, now);
-        if removed && was_lent {
+        if was_pinned == Some(true) {
             self.recall(number);
         }
-        removed
+        was_pinned.is_some()
     }
 
-    fn remove_from(&self, writer: &mut Writer, number: u32, now: Moment) -> bool {
-        let Some(record) = self.slab.get(number).filter(|record| record.owner() != 0) else { return false };
+    /// Whether a prepared request held on to it; `None` if it was not there.
+    fn remove_from(&self, writer: &mut Writer, number: u32, now: Moment) -> Option<bool> {
+        let record = self.slab.get(number).filter(|record| record.owner() != 0)?;
         if self.table.load().remove(self.hash_of(record), number) {
             writer.live -= 1;
         }
-        record.end();
+        let was_pinned = record.end();
         writer.lingering.push_back((now, number));
-        true
+        Some(was_pinned)
     }
 
     fn hash_of(&self, record: &Record) -> u32 {
-        match record.key_or_long() {
-            Ok(key) => self.hashing.of_key(record.owner(), &key),
-            Err(long) => self.hashing.of_values(record.owner(), long.iter().map(String::as_str)),
-        }
+        let values = record.values().unwrap_or_default();
+        self.hashing.of(record.owner(), values.iter().map(String::as_str))
     }
 
     /// All records of these buckets are nobody's from now on: one pass, however many they are.
@@ -310,9 +300,9 @@ impl Ledger {
     /// What is known of a bucket, by its record.
     fn key(&self, record: &Record) -> Option<BucketKey> {
         let owners = held(&self.owners);
-        let owner = owners.all.get(&record.owner())?;
-        let values = record.values(owner.values).map_or(Values::Rest, Values::Of);
-        Some(BucketKey { limit: owner.limit.clone(), scope: Vec::new(), values })
+        let limit = owners.all.get(&record.owner())?.clone();
+        let values = record.values().map_or(Values::Rest, Values::Of);
+        Some(BucketKey { limit, scope: Vec::new(), values })
     }
 }
 

@@ -45,7 +45,7 @@ impl Own {
 }
 
 impl Local {
-    fn new(limiter: &Arc<Inner>) -> Self {
+    pub(super) fn new(limiter: &Arc<Inner>) -> Self {
         let (stripe, threads, table) = limiter.ledger.join();
         Self {
             limiter: Arc::downgrade(limiter),

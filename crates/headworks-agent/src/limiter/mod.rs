@@ -12,12 +12,12 @@ mod cells;
 mod exact;
 mod forms;
 mod key;
+mod keyed;
 mod ledger;
 mod local;
 mod pipeline;
 mod prepared;
 mod record;
-#[cfg(feature = "rehearsal")]
 mod rehearsal;
 mod rules;
 #[cfg(feature = "redis")]
@@ -40,11 +40,12 @@ use headworks_core::attributes::Attributes;
 use headworks_core::bucket::Counts;
 use headworks_core::limits::{Limit, LimitSet, Mode};
 use headworks_core::matching::{Encounter, Fit};
-use headworks_core::units::Moment;
+use headworks_core::units::{Headroom, Moment};
 
 use crate::Clock;
 use crate::clock::WallClock;
 
+pub use keyed::Keyed;
 pub(crate) use ledger::{Handle, LINGERS, Reader};
 pub use prepared::Prepared;
 #[cfg(feature = "redis")]
@@ -56,7 +57,7 @@ use bell::Bell;
 use exact::Decided;
 use forms::Known;
 use ledger::Ledger;
-use local::Local;
+use local::{Hands, Local};
 use pipeline::{Met, Paid, Pipeline, refund};
 use rules::{Remembered, Rules};
 use stage::{Place, Stage};
@@ -156,6 +157,12 @@ impl Limiter {
         Prepared::new(self.inner.clone(), attributes)
     }
 
+    /// Requests that have these keys, in this order: what the limits look for is worked out once, and each decision takes the values
+    /// alone. Each thread needs one of its own: clone it.
+    pub fn keyed<const N: usize>(&self, keys: [&str; N]) -> Keyed<N> {
+        Keyed::new(&self.inner, keys.map(Into::into))
+    }
+
     /// The limit that a verdict rests on. The thread that decided last knows it in any case; others do unless more than eight
     /// sets of limits have come since.
     pub fn limit(&self, limit: LimitRef) -> Option<Arc<Limit>> {
@@ -198,6 +205,7 @@ impl Limiter {
             inner.generation.store(rules.generation, Release);
             inner.rules.store(rules.clone());
         }
+        inner.ledger.begin_epoch();
         rules.forget_gone(&old, &inner.ledger, inner.bell.now());
     }
 
@@ -272,7 +280,8 @@ impl Limiter {
 }
 
 impl Inner {
-    #[inline(always)]
+    /// A function of its own, and no part of its caller's closure, whose arguments would be handed on by memory.
+    #[inline(never)]
     fn check(&self, local: &mut Local, attributes: Attributes<'_>, asked: Option<u32>) -> Verdict {
         let Local { rules, forms, hands, .. } = local;
         let rules = local::current(rules, self);
@@ -281,17 +290,20 @@ impl Inner {
             let request = Request { attributes, asked, shadow_all };
             return exact::check(rules, request, || self.wall.now());
         }
-        let mut pipeline = Pipeline::new(&self.bell, hands, asked, shadow_all);
-        let allowed = match forms.of(rules, attributes) {
-            Some(form) => self.run_form(rules, form, &mut pipeline, attributes),
-            None => self.run(rules, &mut pipeline, attributes),
+        let request = Request { attributes, asked, shadow_all };
+        let mut paid = Paid::new();
+        let by_ratio = match forms.of(rules, attributes) {
+            Some(form) => {
+                let at = |place| attributes.at(place);
+                self.run_form(rules, form, &mut paid, hands, Pipeline::new(asked, shadow_all), at)
+            }
+            None => self.run(rules, &mut paid, hands, request),
         };
-        let by_ratio = pipeline.ended(allowed, &self.ledger);
-        if !rules.exact().is_empty() {
-            let request = Request { attributes, asked, shadow_all };
-            return self.go_on(rules, request, by_ratio, &pipeline.paid);
+        if rules.exact().is_empty() {
+            Verdict::by_ratio(rules.generation, by_ratio)
+        } else {
+            self.go_on(rules, request, by_ratio, &paid)
         }
-        Verdict::by_ratio(rules.generation, by_ratio)
     }
 
     /// What passed the limits that drop by ratio goes on to the exact ones.
@@ -316,59 +328,84 @@ impl Inner {
         }
     }
 
-    /// Sends a request of a form that the thread knows through the pipeline; whether it passes.
+    /// Sends a request of a form that the thread knows, with these values at its places, through the pipeline.
     #[inline(always)]
-    fn run_form(
+    fn run_form<'v>(
         &self,
         rules: &Rules,
         form: &Known,
-        pipeline: &mut Pipeline<'_>,
-        attributes: Attributes<'_>,
-    ) -> bool {
-        form.limits().iter().all(|(place, form)| {
-            let Some(stage) = rules.stages().get(*place as usize) else { return true };
-            match form.fit(attributes) {
+        paid: &mut Paid,
+        hands: &mut Hands,
+        mut pipeline: Pipeline,
+        at: impl Fn(usize) -> Option<&'v str> + Copy,
+    ) -> ByRatio {
+        for (place, form) in form.limits() {
+            let Some(stage) = rules.stages().get(*place as usize) else { continue };
+            let goes_on = match form.fit(at) {
                 Fit::Unconcerned => true,
-                Fit::Counted => self.count(pipeline, *place, stage, form.values(attributes)),
-                Fit::DroppedForMissing => self.lack(pipeline, *place, stage),
+                Fit::Counted => self.count(&mut pipeline, paid, hands, *place, stage, form.values(at)),
+                Fit::DroppedForMissing => self.lack(&mut pipeline, *place, stage),
+            };
+            if !goes_on {
+                refund(&self.ledger, paid);
+                return pipeline.ended(false);
             }
-        })
+        }
+        pipeline.ended(true)
     }
 
     /// The same for any request.
     #[inline(never)]
-    fn run(&self, rules: &Rules, pipeline: &mut Pipeline<'_>, attributes: Attributes<'_>) -> bool {
-        rules.stages_for(attributes).all(|(place, stage)| match stage.limit.encounter(attributes) {
-            Encounter::Unconcerned => true,
-            Encounter::Counted(values) => {
-                self.count(pipeline, place, stage, values.as_slice().iter().copied())
+    fn run(&self, rules: &Rules, paid: &mut Paid, hands: &mut Hands, request: Request<'_>) -> ByRatio {
+        let Request { attributes, asked, shadow_all } = request;
+        let mut pipeline = Pipeline::new(asked, shadow_all);
+        for (place, stage) in rules.stages_for(attributes) {
+            let goes_on = match stage.limit.encounter(attributes) {
+                Encounter::Unconcerned => true,
+                Encounter::Counted(values) => {
+                    let values = values.as_slice().iter().copied();
+                    self.count(&mut pipeline, paid, hands, place, stage, values)
+                }
+                Encounter::DroppedForMissing => self.lack(&mut pipeline, place, stage),
+            };
+            if !goes_on {
+                refund(&self.ledger, paid);
+                return pipeline.ended(false);
             }
-            Encounter::DroppedForMissing => self.lack(pipeline, place, stage),
-        })
+        }
+        pipeline.ended(true)
     }
 
     /// A limit counts the request in the bucket of these values; whether it goes on.
     #[inline(always)]
     fn count<'v>(
         &self,
-        pipeline: &mut Pipeline<'_>,
+        pipeline: &mut Pipeline,
+        paid: &mut Paid,
+        hands: &mut Hands,
         place: u32,
         stage: &Stage,
         values: impl Iterator<Item = &'v str> + Clone,
     ) -> bool {
-        match stage.bucket(values, &self.ledger, pipeline.hands) {
-            // An override turns it off there.
-            None => true,
-            Some(Place { found: (number, record), rule, limit }) => {
-                pipeline.meet(Met::new(Which::new(place, rule), limit, stage.is_budget), number, record)
-            }
+        // None where an override turns it off.
+        let Some(found) = stage.bucket(values, &self.ledger, hands) else { return true };
+        let Place { found: (number, record), rule, limit } = found;
+        let met = Met::new(Which::new(place, rule), limit, stage.is_budget);
+        let (cost, enforced) = pipeline.terms(met);
+        let over = record.decide(cost, enforced, hands, &self.bell);
+        if met.is_budget && !over {
+            paid.push((number, cost));
         }
+        pipeline.weigh(met, over, record.headroom_bits())
     }
 
     /// A limit drops the request, which lacks a value; whether it goes on. It has no bucket that an override might be for.
-    #[cold]
-    fn lack(&self, pipeline: &mut Pipeline<'_>, place: u32, stage: &Stage) -> bool {
+    #[inline(always)]
+    fn lack(&self, pipeline: &mut Pipeline, place: u32, stage: &Stage) -> bool {
+        let Some((_, rest)) = stage.buckets.rest(&self.ledger) else { return true };
         let met = Met::new(Which::new(place, 0), &stage.limit, false);
-        stage.buckets.rest(&self.ledger).is_none_or(|(_, rest)| pipeline.lack(met, rest))
+        let (cost, enforced) = pipeline.terms(met);
+        rest.drop_anyway(cost, enforced);
+        pipeline.weigh(met, true, Headroom::SHUT.to_bits())
     }
 }

@@ -5,10 +5,7 @@ use headworks_core::limits::{Limit, Mode};
 use headworks_core::units::Headroom;
 use smallvec::SmallVec;
 
-use super::bell::Bell;
 use super::ledger::Ledger;
-use super::local::Hands;
-use super::record::Record;
 use super::verdict::{ByRatio, Named, Which};
 
 /// A limit that a request meets, in the numbers that its decision needs.
@@ -30,86 +27,70 @@ impl Met {
     }
 }
 
-/// Budgets that a request passed, by their records, and what it costs there. A request meets few.
-pub(super) type Paid = SmallVec<[(u32, u64); 2]>;
+/// Budgets that a request passed, by their records, and what it costs there. A request meets few. If a later limit drops it, they
+/// need not pay for it.
+pub(super) type Paid = SmallVec<[(u32, u32); 2]>;
 
-/// A request on its way through the pipeline.
-#[derive(Debug)]
-pub(super) struct Pipeline<'a> {
-    pub(super) bell: &'a Bell,
-    pub(super) hands: &'a mut Hands,
+/// A request on its way through the pipeline. All of it stays in registers, as long as no call is handed a reference to it: what
+/// it paid is held beside it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pipeline {
     /// What is asked for, unless each limit's own cost.
-    pub(super) asked: Option<u32>,
+    asked: Option<u32>,
     /// The fleet's switch has turned all limits to shadow.
-    pub(super) shadow_all: bool,
-    pub(super) paid: Paid,
-    /// Some limit is to be named: this one, for its headroom. Not an `Option`: as one it would be copied as a whole, and wait for
-    /// its parts to be written.
-    named: bool,
+    shadow_all: bool,
+    /// The bits of the least headroom so far of a limit that is enforced, and which limit that is.
+    least: u64,
     which: Which,
-    headroom: Headroom,
 }
 
-impl<'a> Pipeline<'a> {
+/// More than the bits of any headroom: no limit was met.
+const NONE: u64 = u64::MAX;
+
+impl Pipeline {
     #[inline(always)]
-    pub(super) fn new(bell: &'a Bell, hands: &'a mut Hands, asked: Option<u32>, shadow_all: bool) -> Self {
-        Self {
-            bell,
-            hands,
-            asked,
-            shadow_all,
-            paid: Paid::new(),
-            named: false,
-            which: Which::default(),
-            headroom: Headroom::OPEN,
+    pub(super) fn new(asked: Option<u32>, shadow_all: bool) -> Self {
+        Self { asked, shadow_all, least: NONE, which: Which::default() }
+    }
+
+    /// What the request costs at a limit, and whether that drops what is over it.
+    #[inline(always)]
+    pub(super) fn terms(&self, met: Met) -> (u32, bool) {
+        (self.asked.unwrap_or(met.cost), met.is_enforced && !self.shadow_all)
+    }
+
+    /// A limit has decided, whose headroom has these bits; whether the request goes on.
+    #[inline(always)]
+    pub(super) fn weigh(&mut self, met: Met, over: bool, headroom: u64) -> bool {
+        if !met.is_enforced || self.shadow_all {
+            return true;
         }
-    }
-
-    /// The request meets a limit, in the bucket of this record; whether it goes on.
-    #[inline(always)]
-    pub(super) fn meet(&mut self, met: Met, number: u32, record: &Record) -> bool {
-        let cost = u64::from(self.asked.unwrap_or(met.cost));
-        let enforced = met.is_enforced && !self.shadow_all;
-        let over = record.decide(cost, enforced, self.hands, self.bell);
-        if met.is_budget && !over {
-            self.paid.push((number, cost));
-        }
-        !enforced || self.weigh(met, over, record.headroom())
-    }
-
-    /// The request lacks a value, and the limit drops such requests; whether it goes on.
-    #[cold]
-    pub(super) fn lack(&mut self, met: Met, rest: &Record) -> bool {
-        let cost = u64::from(self.asked.unwrap_or(met.cost));
-        let enforced = met.is_enforced && !self.shadow_all;
-        rest.drop_anyway(cost, enforced);
-        !enforced || self.weigh(met, true, Headroom::SHUT)
-    }
-
-    #[inline(always)]
-    fn weigh(&mut self, met: Met, over: bool, headroom: Headroom) -> bool {
-        if over || !self.named || headroom < self.headroom {
-            (self.named, self.which, self.headroom) = (true, met.which, headroom);
+        if over || headroom < self.least {
+            (self.least, self.which) = (headroom, met.which);
         }
         !over
     }
 
-    /// What becomes of the request, that was dropped or went through. The budgets that it passed before it was dropped need
-    /// not pay for it.
+    /// What becomes of the request, that was dropped or went through.
     #[inline(always)]
-    pub(super) fn ended(&self, allowed: bool, ledger: &Ledger) -> ByRatio {
-        if !allowed && !self.paid.is_empty() {
-            refund(ledger, &self.paid);
-        }
-        let named = self.named.then_some(Named { which: self.which, headroom: self.headroom });
+    pub(super) fn ended(&self, allowed: bool) -> ByRatio {
+        let is_named = self.least != NONE;
+        let named = is_named.then(|| Named { which: self.which, headroom: Headroom::from_bits(self.least) });
         ByRatio { allowed, named }
     }
 }
 
 /// A request was dropped behind these budgets.
+#[inline]
+pub(super) fn refund(ledger: &Ledger, paid: &Paid) {
+    if !paid.is_empty() {
+        pay_back(ledger, paid);
+    }
+}
+
 #[cold]
 #[inline(never)]
-pub(super) fn refund(ledger: &Ledger, paid: &Paid) {
+fn pay_back(ledger: &Ledger, paid: &[(u32, u32)]) {
     for (number, cost) in paid {
         ledger.record(*number).iter().for_each(|record| record.refuse_later(*cost));
     }

@@ -2,24 +2,24 @@
 //! limits.
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use fastrand::Rng;
 use headworks_core::attributes::Attributes;
 use headworks_core::matching::Encounter;
-use headworks_core::units::Headroom;
 use smallvec::SmallVec;
 
 use super::Inner;
 use super::cells::Cell;
-use super::local::{self, Local};
-use super::pipeline::Met;
+use super::ledger::Ledger;
+use super::local::{self, Hands, Local};
+use super::pipeline::{Met, Paid, Pipeline, refund};
 use super::rules::Rules;
 use super::slab::Held;
 use super::stage::Place;
-use super::verdict::{ByRatio, Named, Verdict, Which};
+use super::verdict::{ByRatio, Verdict, Which};
 
-/// The generation of no limits.
+/// The generation of no limits, and no epoch.
 const NEVER: u64 = u64::MAX;
 /// Requests after which a value without a bucket looks for one.
 const TRIES_AFTER: u32 = 1000;
@@ -30,15 +30,20 @@ const TRIES_AFTER: u32 = 1000;
 #[derive(Debug)]
 pub struct Prepared {
     limiter: Arc<Inner>,
+    /// That of the limiter: one step less to what every request looks at.
+    ledger: Arc<Ledger>,
     attributes: Arc<[(String, String)]>,
     /// By which limits it was worked out.
     generation: u64,
+    /// The ledger's then.
+    epoch: u64,
     meets: Vec<Meets>,
+    /// It is decided as any other request: some exact limit may concern it, or a limit drops it for what it lacks, or it is to
+    /// try again.
+    plainly: bool,
     /// Requests until it is worked out anew, though nothing has changed: some value finds no place among the buckets of its limit,
     /// and may find one any time. `None` if all have their buckets.
     tries_again: Option<u32>,
-    /// Some exact limit may concern it.
-    meets_exact: bool,
     random: Rng,
 }
 
@@ -48,18 +53,17 @@ struct Meets {
     number: u32,
     held: Held,
     cell: Arc<Cell>,
-    /// That of the record when it was looked up.
-    life: u32,
-    /// It lacks a value, and the limit drops such requests.
-    lacks: bool,
 }
 
-impl Meets {
-    /// Whether its record is another bucket's or nobody's by now, or its requests are counted elsewhere.
-    #[inline(always)]
-    fn is_gone(&self) -> bool {
-        self.held.record().life_here() != self.life
-    }
+/// How a request is to be decided from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// By the records that it holds on to.
+    Held,
+    /// As any other, since exact limits have a say, or a value is missing.
+    Special,
+    /// The same, since a value has no bucket of its own for now.
+    Homeless,
 }
 
 impl Prepared {
@@ -70,18 +74,27 @@ impl Prepared {
     }
 
     fn of(limiter: Arc<Inner>, attributes: Arc<[(String, String)]>) -> Self {
-        let (generation, meets, random) = (NEVER, Vec::new(), Rng::new());
-        Self { limiter, attributes, generation, meets, tries_again: None, meets_exact: false, random }
+        Self {
+            ledger: limiter.ledger.clone(),
+            limiter,
+            attributes,
+            generation: NEVER,
+            epoch: NEVER,
+            meets: Vec::new(),
+            plainly: false,
+            tries_again: None,
+            random: Rng::new(),
+        }
     }
 
-    /// Decides such a request, as [`Limiter::check`](crate::Limiter::check) does.
-    #[inline]
+    /// Decides such a request, as [`Limiter::check`](crate::Limiter::check) does. It becomes a part of its caller, so that what
+    /// nobody asks of the verdict is not worked out.
+    #[inline(always)]
     pub fn check(&mut self, asked: Option<u32>) -> Verdict {
-        let is_old = self.generation != self.limiter.generation.load(Acquire);
-        if is_old || self.meets.iter().any(Meets::is_gone) {
+        if self.epoch != self.ledger.epoch() {
             self.resolve();
         }
-        if self.meets_exact || asked == Some(0) || self.tries_again.is_some() {
+        if self.plainly || asked == Some(0) {
             return self.check_plainly(asked);
         }
         Verdict::by_ratio(self.generation, self.run(asked))
@@ -90,46 +103,22 @@ impl Prepared {
     /// Sends the request through the pipeline.
     #[inline(always)]
     fn run(&mut self, asked: Option<u32>) -> ByRatio {
-        let Self { limiter, meets, random, .. } = self;
-        let (inner, shadow_all) = (&**limiter, limiter.shadow_all.load(Relaxed));
-        let mut named: Option<Named> = None;
-        // A bit for each of the first 64 limits: whether it is a budget that the request passed.
-        let mut paid = 0;
-        for (place, meets) in meets.iter().enumerate() {
-            let (met, record) = (meets.met, meets.held.record());
-            let cost = u64::from(asked.unwrap_or(met.cost));
-            let enforced = met.is_enforced && !shadow_all;
-            let (over, headroom) = if meets.lacks {
-                record.drop_anyway(cost, enforced);
-                (true, Headroom::SHUT)
-            } else {
-                let threads = &inner.ledger.threads;
-                let over = record.decide_in(&meets.cell, cost, enforced, random, threads, &inner.bell);
-                (over, record.headroom())
-            };
-            if enforced && (over || named.is_none_or(|least| headroom < least.headroom)) {
-                named = Some(Named { which: met.which, headroom });
-            }
-            if enforced && over {
-                if paid != 0 {
-                    self.refund(paid, asked);
-                }
-                return ByRatio { allowed: false, named };
-            }
+        let Self { limiter, ledger, meets, random, .. } = self;
+        let mut pipeline = Pipeline::new(asked, limiter.shadow_all.load(Relaxed));
+        let mut paid = Paid::new();
+        // No iterator with a closure: all that the loop works with would be read and written by pointers.
+        for Meets { met, number, held, cell } in meets.iter() {
+            let (record, (cost, enforced)) = (held.record(), pipeline.terms(*met));
+            let over = record.decide_in(cell, cost, enforced, random, &ledger.threads, &limiter.bell);
             if met.is_budget && !over {
-                paid |= 1_u64.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0);
+                paid.push((*number, cost));
+            }
+            if !pipeline.weigh(*met, over, record.headroom_bits()) {
+                refund(ledger, &paid);
+                return pipeline.ended(false);
             }
         }
-        ByRatio { allowed: true, named }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn refund(&self, paid: u64, asked: Option<u32>) {
-        let passed = self.meets.iter().enumerate().filter(|(place, _)| *place < 64 && paid >> place & 1 == 1);
-        passed.for_each(|(_, meets)| {
-            meets.held.record().refuse_later(u64::from(asked.unwrap_or(meets.met.cost)));
-        });
+        pipeline.ended(true)
     }
 
     /// Decides it as any other request: where exact limits have a say, or some value has no bucket of its own.
@@ -151,50 +140,49 @@ impl Prepared {
     #[cold]
     #[inline(never)]
     fn resolve(&mut self) {
-        let limiter = self.limiter.clone();
+        // Read before all else, so that what changes meanwhile is worked out anew.
+        self.epoch = self.ledger.epoch();
         self.give_back();
-        local::with(&limiter, |local| self.resolve_by(local));
+        let (limiter, attributes) = (self.limiter.clone(), self.attributes.clone());
+        let pairs = pairs(&attributes);
+        local::with(&limiter, |local| {
+            let Local { rules, hands, .. } = local;
+            let rules = local::current(rules, &limiter);
+            self.generation = rules.generation;
+            let fate = self.hold_all(rules, Attributes::new(&pairs), hands);
+            self.plainly = fate != Fate::Held;
+            self.tries_again = (fate == Fate::Homeless).then_some(TRIES_AFTER);
+        });
+        if self.plainly {
+            self.give_back();
+        }
     }
 
-    fn resolve_by(&mut self, local: &mut Local) {
-        let Local { rules, hands, .. } = local;
-        let rules: &Rules = local::current(rules, &self.limiter);
-        let (pairs, ledger) = (pairs(&self.attributes), &self.limiter.ledger);
-        let attributes = Attributes::new(&pairs);
-        (self.generation, self.tries_again) = (rules.generation, None);
-        self.meets_exact = rules.exact_for(attributes).next().is_some();
-        let mut found = Vec::new();
+    /// Holds on to the records of all buckets that it meets, as far as it can be decided by them.
+    fn hold_all(&mut self, rules: &Rules, attributes: Attributes<'_>, hands: &mut Hands) -> Fate {
+        if rules.exact_for(attributes).next().is_some() {
+            return Fate::Special;
+        }
+        let ledger = self.ledger.clone();
         for (place, stage) in rules.stages_for(attributes) {
-            match stage.limit.encounter(attributes) {
-                Encounter::Unconcerned => {}
-                Encounter::Counted(values) => {
-                    let bucket = stage.bucket(values.as_slice().iter().copied(), ledger, hands);
-                    let Some(Place { found: (number, record), rule, limit }) = bucket else { continue };
-                    if record.is_rest() {
-                        self.tries_again = Some(TRIES_AFTER);
-                    }
-                    found.push((Met::new(Which::new(place, rule), limit, stage.is_budget), number, false));
-                }
-                Encounter::DroppedForMissing => {
-                    let met = Met::new(Which::new(place, 0), &stage.limit, false);
-                    found.extend(stage.buckets.rest(ledger).map(|(number, _)| (met, number, true)));
-                }
-            }
+            let values = match stage.limit.encounter(attributes) {
+                Encounter::Unconcerned => continue,
+                Encounter::Counted(values) => values,
+                Encounter::DroppedForMissing => return Fate::Special,
+            };
+            let found = stage.bucket(values.as_slice().iter().copied(), &ledger, hands);
+            let Some(Place { found: (number, record), rule, limit }) = found else { continue };
+            let lent = if record.is_rest() { None } else { ledger.lend(number, stage.buckets.owner) };
+            let Some((held, cell)) = lent else { return Fate::Homeless };
+            let met = Met::new(Which::new(place, rule), limit, stage.is_budget);
+            self.meets.push(Meets { met, number, held, cell });
         }
-        if self.meets_exact || self.tries_again.is_some() {
-            return;
-        }
-        let lent = found.into_iter().filter_map(|(met, number, lacks)| {
-            let (held, cell) = ledger.lend(number)?;
-            let life = held.record().life();
-            Some(Meets { met, number, held, cell, life, lacks })
-        });
-        self.meets = lent.collect();
+        Fate::Held
     }
 
     fn give_back(&mut self) {
         for meets in self.meets.drain(..) {
-            self.limiter.ledger.give_back(meets.number, &meets.cell);
+            self.ledger.give_back(meets.number, &meets.cell);
         }
     }
 }

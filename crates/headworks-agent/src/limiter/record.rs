@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicI64, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicI64, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+    Ordering::Release,
 };
 
 use arc_swap::ArcSwapOption;
@@ -15,7 +16,7 @@ use headworks_core::units::{Headroom, Moment};
 use super::allowance::Allowance;
 use super::bell::Bell;
 use super::cells::Cell;
-use super::key::{Key, WORDS};
+use super::key::{FAR, Key, NEAR};
 use super::local::Hands;
 use super::tally::{Alone, Shared, Tally};
 
@@ -35,8 +36,8 @@ const ONE_LIFE: u32 = 1 << FLAG_BITS;
 /// Bits of a word of the ruling that are the place; the others are the generation.
 const RULE_BITS: u32 = 24;
 
-/// Three cache lines: what decisions read, what they write unless the bucket is hot, and by which values it is found. A record
-/// is used again for another bucket a while after its own was forgotten; a request that stood still for so long in between may be
+/// Three cache lines: by what it is found and what decisions read; what they write unless the bucket is hot; and what few of them need.
+/// With a hundred thousand buckets each line comes from afar. A record is used again for another bucket a while after its own was forgotten; a request that stood still for so long in between may be
 /// counted in that one.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -50,18 +51,26 @@ pub(super) struct Record {
     cell: AtomicU32,
     /// What is said of it in single bits, and above them how often it was another bucket's before.
     flags: AtomicU32,
-    /// By which override it goes, and since when: place and generation.
-    ruling: AtomicU64,
-    headroom: AtomicU64,
-    /// The values if they are too long for `key`.
-    long: ArcSwapOption<Vec<String>>,
-    allowance: Allowance,
+    /// Words of the key in use; 0 for a record that is not found by one.
+    words: AtomicU32,
+    near: [AtomicU64; NEAR],
+
     tally: Tally,
     draw: AtomicU64,
-    key: [AtomicU64; WORDS],
+    headroom: AtomicU64,
+    /// Reaches into the third line, with what is needed when tokens come.
+    allowance: Allowance,
+
+    /// By which override it goes, and since when: place and generation.
+    ruling: AtomicU64,
+    /// The values if they are too long for a key.
+    long: ArcSwapOption<Vec<String>>,
+    far: [AtomicU64; FAR],
 }
 
 const _: () = assert!(size_of::<Record>() == 192, "a million of them should take 192 MB");
+const _: () =
+    assert!(std::mem::offset_of!(Record, tally) == 64, "what is read and what is written lie apart");
 
 impl Default for Record {
     fn default() -> Self {
@@ -71,65 +80,48 @@ impl Default for Record {
             hot: AtomicU32::default(),
             cell: AtomicU32::default(),
             flags: AtomicU32::default(),
-            ruling: AtomicU64::default(),
-            headroom: AtomicU64::default(),
-            long: ArcSwapOption::empty(),
-            allowance: Allowance::default(),
+            words: AtomicU32::default(),
+            near: Default::default(),
             tally: Tally::default(),
             draw: AtomicU64::default(),
-            key: [const { AtomicU64::new(0) }; WORDS],
+            headroom: AtomicU64::default(),
+            allowance: Allowance::default(),
+            ruling: AtomicU64::default(),
+            long: ArcSwapOption::empty(),
+            far: Default::default(),
         }
     }
 }
 
-/// What a record is found by.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Name<'a> {
-    /// Short values.
-    Short(&'a Key),
-    /// Values that are too long to be kept in a record.
-    Long(&'a [&'a str]),
-    /// None: the bucket that values share which are not tracked.
-    Rest,
-}
-
 impl Record {
-    /// It becomes the record of a bucket that nothing was counted in. Nobody finds it yet.
-    pub(super) fn begin(&self, owner: u32, name: Name<'_>, headroom: Headroom) {
+    /// It becomes the record of a bucket that nothing was counted in, of these values; of none if it is the one that values share
+    /// which are not tracked. Nobody finds it yet.
+    pub(super) fn begin(&self, owner: u32, values: Option<&[&str]>, headroom: Headroom) {
         self.tally.clear();
         self.allowance.clear();
         self.set_headroom(headroom);
         self.draw.store(Draw::new(fastrand::u32(..)).to_word(), Relaxed);
         self.ruling.store(0, Relaxed);
         let life = self.flags.load(Relaxed) & !(ONE_LIFE - 1);
-        self.flags.store(life | if matches!(name, Name::Rest) { REST } else { 0 }, Relaxed);
-        let (key, long) = match name {
-            Name::Short(key) => (*key, None),
-            Name::Long(values) => (Key::NONE, Some(values.iter().map(|value| (*value).to_owned()).collect())),
-            Name::Rest => (Key::NONE, None),
-        };
-        self.key.iter().zip(key.0).for_each(|(word, new)| word.store(new, Relaxed));
-        self.long.store(long.map(Arc::new));
+        self.flags.store(life | if values.is_none() { REST } else { 0 }, Relaxed);
+        let words = values.map_or(Some(0), |values| self.key().keep(values));
+        self.words.store(words.unwrap_or(0), Relaxed);
+        let long = values.filter(|_| words.is_none());
+        self.long
+            .store(long.map(|values| Arc::new(values.iter().map(|value| (*value).to_owned()).collect())));
         self.owner.store(owner, Release);
     }
 
     /// It is nobody's bucket any more: whoever looks for it finds nothing, and whoever holds on to it knows by its life.
-    pub(super) fn end(&self) {
+    /// Whether a prepared request held on to it.
+    pub(super) fn end(&self) -> bool {
         self.owner.store(0, Release);
-        self.flags.fetch_add(ONE_LIFE, Relaxed);
+        self.flags.fetch_add(ONE_LIFE, AcqRel) & PINNED != 0
     }
 
     /// Which of its lives this is: another than when somebody held on to it, if it is another bucket's or nobody's by now.
     pub(super) fn life(&self) -> u32 {
         self.flags.load(Relaxed) >> FLAG_BITS
-    }
-
-    /// Its life, if requests count in it and are not sent away.
-    #[inline(always)]
-    pub(super) fn life_here(&self) -> u32 {
-        let flags = self.flags.load(Relaxed);
-        // One that is sent away has a life that none has: the top bits of a word that was shifted.
-        flags >> FLAG_BITS | (flags & AWAY) << 31
     }
 
     /// Whose bucket it is; 0 if nobody's.
@@ -140,30 +132,31 @@ impl Record {
 
     /// Whether it is the bucket of these values. Compared in full, so that two identities never share a counter.
     #[inline(always)]
-    pub(super) fn is(&self, owner: u32, key: &Key) -> bool {
-        let off =
-            self.key.iter().zip(&key.0).fold(0, |off, (word, wanted)| off | (word.load(Relaxed) ^ wanted));
-        self.owner() == owner && off == 0
+    pub(super) fn is<'v>(&self, owner: u32, values: impl Iterator<Item = &'v str> + Clone) -> bool {
+        let words = self.words.load(Relaxed) as usize;
+        if words == 0 {
+            return self.owner() == owner && self.is_long(values);
+        }
+        self.owner() == owner && self.key().begins_with(values) == Some(words)
     }
 
-    /// The same for values that are too long to be kept in it.
-    pub(super) fn is_long(&self, owner: u32, values: &[&str]) -> bool {
-        let long = self.long.load();
-        self.owner() == owner && long.as_ref().is_some_and(|long| long.iter().eq(values.iter()))
+    #[inline(always)]
+    fn key(&self) -> Key<'_> {
+        Key { near: &self.near, far: &self.far }
     }
 
-    /// Its key, or its values if they are too long for that.
-    pub(super) fn key_or_long(&self) -> Result<Key, Arc<Vec<String>>> {
-        let key = || Key(std::array::from_fn(|at| self.key[at].load(Relaxed)));
-        self.long.load_full().map_or_else(|| Ok(key()), Err)
+    #[cold]
+    fn is_long<'v>(&self, values: impl Iterator<Item = &'v str>) -> bool {
+        self.long.load().as_ref().is_some_and(|long| long.iter().map(String::as_str).eq(values))
     }
 
-    /// The values of its bucket, of which there are so many; `None` for the one that values share which are not tracked.
-    pub(super) fn values(&self, wanted: usize) -> Option<Vec<String>> {
+    /// The values of its bucket; `None` for the one that values share which are not tracked.
+    pub(super) fn values(&self) -> Option<Vec<String>> {
         if self.has(REST) {
             return None;
         }
-        Some(self.key_or_long().map_or_else(|long| Vec::clone(&long), |key| key.values(wanted)))
+        let long = self.long.load_full();
+        Some(long.map_or_else(|| self.key().values(self.words.load(Relaxed)), |long| Vec::clone(&long)))
     }
 
     /// By which override it goes: its place, if it was looked up in this generation of the limit's rules.
@@ -184,7 +177,7 @@ impl Record {
     /// Counts a request and decides it: whether it is over the limit. The verdict is the same whether it is enforced. The
     /// clock is read only when the allowance is spent, and the bell rung when that holds the request back.
     #[inline(always)]
-    pub(super) fn decide(&self, cost: u64, enforced: bool, hands: &mut Hands, bell: &Bell) -> bool {
+    pub(super) fn decide(&self, cost: u32, enforced: bool, hands: &mut Hands, bell: &Bell) -> bool {
         // What was in a cell before it was this bucket's is gone for whoever sees that it is.
         match hands.stripe.of_hot(self.hot.load(Acquire)) {
             Some(cell) => self.decide_in(cell, cost, enforced, &mut hands.random, &hands.threads, bell),
@@ -197,7 +190,7 @@ impl Record {
     pub(super) fn decide_in(
         &self,
         cell: &Cell,
-        cost: u64,
+        cost: u32,
         enforced: bool,
         random: &mut Rng,
         threads: &AtomicI64,
@@ -205,7 +198,7 @@ impl Record {
     ) -> bool {
         let threshold = Threshold::from_word(self.threshold.load(Relaxed));
         cell.tally.offer::<Alone>(cost);
-        let mut over = threshold != Threshold::default() && cell.draws(threshold, || random.u32(..));
+        let mut over = cell.draws(threshold, || random.u32(..));
         if !over && !self.allowance.take_in_hand(&cell.hand, threads, cost, || bell.now()) {
             over = true;
             bell.ring();
@@ -217,10 +210,10 @@ impl Record {
     }
 
     #[inline(never)]
-    fn decide_together(&self, cost: u64, enforced: bool, hands: &mut Hands, bell: &Bell) -> bool {
+    fn decide_together(&self, cost: u32, enforced: bool, hands: &mut Hands, bell: &Bell) -> bool {
         let threshold = Threshold::from_word(self.threshold.load(Relaxed));
         self.tally.offer::<Shared>(cost);
-        let mut over = threshold != Threshold::default() && self.draw(threshold, hands);
+        let mut over = !threshold.is_never() && self.draw(threshold, hands);
         if !over && !self.allowance.take(cost, || bell.now()) {
             over = true;
             bell.ring();
@@ -244,19 +237,19 @@ impl Record {
 
     /// A request that passed here was dropped by a later limit: a budget does not pay for it.
     /// Counted here in any case: whoever waited for an exact limit may be on another thread by now.
-    pub(super) fn refuse_later(&self, cost: u64) {
+    pub(super) fn refuse_later(&self, cost: u32) {
         self.tally.refuse_later::<Shared>(cost);
     }
 
     /// Counts a request that is dropped whatever the ratio.
-    pub(super) fn drop_anyway(&self, cost: u64, enforced: bool) {
+    pub(super) fn drop_anyway(&self, cost: u32, enforced: bool) {
         self.tally.offer::<Shared>(cost);
         self.tally.drop::<Shared>(cost, enforced);
     }
 
     /// Writes the headroom that decisions go by from now on.
     fn set_headroom(&self, headroom: Headroom) {
-        self.headroom.store(headroom.value().to_bits(), Relaxed);
+        self.headroom.store(headroom.to_bits(), Relaxed);
         self.threshold.store(Threshold::of(headroom.drop_ratio()).to_word(), Relaxed);
     }
 
@@ -269,7 +262,13 @@ impl Record {
     /// The headroom that decisions go by.
     #[inline(always)]
     pub(super) fn headroom(&self) -> Headroom {
-        Headroom::new(f64::from_bits(self.headroom.load(Relaxed))).unwrap_or(Headroom::OPEN)
+        Headroom::from_bits(self.headroom_bits())
+    }
+
+    /// Its bits, which decisions compare.
+    #[inline(always)]
+    pub(super) fn headroom_bits(&self) -> u64 {
+        self.headroom.load(Relaxed)
     }
 
     /// What was counted here, by all threads together.
@@ -325,12 +324,9 @@ impl Record {
         self.flags.load(Relaxed) & flag != 0
     }
 
-    fn put(&self, flag: u32, on: bool) {
-        if on {
-            self.flags.fetch_or(flag, Relaxed);
-        } else {
-            self.flags.fetch_and(!flag, Relaxed);
-        }
+    /// Sets a flag or takes it away; which others there are.
+    fn put(&self, flag: u32, on: bool) -> u32 {
+        if on { self.flags.fetch_or(flag, AcqRel) } else { self.flags.fetch_and(!flag, AcqRel) }
     }
 
     /// Whether its values are not tracked.
@@ -338,9 +334,9 @@ impl Record {
         self.has(AWAY)
     }
 
-    /// From now on its values are tracked, or not.
-    pub(super) fn set_away(&self, away: bool) {
-        self.put(AWAY, away);
+    /// From now on its values are tracked, or not; whether a prepared request holds on to it.
+    pub(super) fn set_away(&self, away: bool) -> bool {
+        self.put(AWAY, away) & PINNED != 0
     }
 
     /// Whether a request asked for it since the last call.
@@ -353,9 +349,16 @@ impl Record {
         self.has(PINNED)
     }
 
-    /// A prepared request holds on to it, or none does any more.
-    pub(super) fn set_pinned(&self, pinned: bool) {
-        self.put(PINNED, pinned);
+    /// A prepared request holds on to it, if it is still whose it was and its values are tracked; whether it does.
+    pub(super) fn pin(&self, owner: u32) -> bool {
+        // Whoever ends it either sees the pin, or has taken the owner away before.
+        let is_away = self.put(PINNED, true) & AWAY != 0;
+        self.owner() == owner && !is_away
+    }
+
+    /// No prepared request holds on to it any more.
+    pub(super) fn unpin(&self) {
+        self.put(PINNED, false);
     }
 
     /// Whether it is the bucket that all values share which are not tracked.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::exact::{self, Decided, MetAll};
 use super::local;
-use super::pipeline::{Paid, Pipeline};
+use super::pipeline::Paid;
 use super::rules::Rules;
 use super::verdict::{ByRatio, Verdict};
 use super::{Inner, Limiter, Request};
@@ -103,11 +103,9 @@ impl SharedLimiter {
 impl Inner {
     /// What the limits that drop by ratio say, and the budgets that it passed.
     fn check_ratios(self: &Arc<Self>, rules: &Rules, request: Request<'_>) -> (ByRatio, Paid) {
-        local::with(self, |local| {
-            let mut pipeline = Pipeline::new(&self.bell, &mut local.hands, request.asked, request.shadow_all);
-            let allowed = self.run(rules, &mut pipeline, request.attributes);
-            (pipeline.ended(allowed, &self.ledger), pipeline.paid)
-        })
+        let mut paid = Paid::new();
+        let by_ratio = local::with(self, |local| self.run(rules, &mut paid, &mut local.hands, request));
+        (by_ratio, paid)
     }
 }
 

@@ -91,7 +91,7 @@ impl Stage {
     /// Whether an override turns the bucket of these values off. Values that are not tracked are no override's.
     pub(super) fn turns_off(&self, record: &Record) -> bool {
         let Some(ruled) = self.overridden.as_ref().filter(|ruled| ruled.turns_off) else { return false };
-        let values = record.values(self.limit.per.len());
+        let values = record.values();
         values.is_some_and(|values| ruled.overridden.of_values(&values).0.mode == Mode::Off)
     }
 
@@ -115,7 +115,7 @@ impl Stage {
         ledger: &'l Ledger,
         hands: &mut Hands,
     ) -> Option<Place<'s, 'l>> {
-        match (self.buckets.find(values.clone(), ledger, hands), &self.overridden) {
+        match (self.buckets.find(&values, ledger, hands), &self.overridden) {
             (Some(found), None) => Some(Place { found, rule: 0, limit: &self.limit }),
             (found, ruled) => {
                 let values: Values<'v> = values.collect();

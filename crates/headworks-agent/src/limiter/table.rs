@@ -28,9 +28,9 @@ impl Table {
         self.slots.len() / 4 * 3
     }
 
-    /// The number of the record with this hash that is the one looked for.
-    #[inline]
-    pub(super) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+    /// What is looked for, among the records with this hash: the first that `is_it` says something of by its number.
+    #[inline(always)]
+    pub(super) fn find<T>(&self, hash: u32, is_it: impl Fn(u32) -> Option<T>) -> Option<T> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
@@ -40,9 +40,9 @@ impl Table {
             }
             if slot >> 32 == u64::from(hash)
                 && let Some(number) = number_of(slot)
-                && is_it(number)
+                && let Some(found) = is_it(number)
             {
-                return Some(number);
+                return Some(found);
             }
             at = (at + 1) & mask;
         }
@@ -133,7 +133,7 @@ mod tests {
                     prop_assert_eq!(table.remove(hash, number), model.remove(&number).is_some());
                 }
                 for number in 0..40 {
-                    let found = table.find(hash_of(number), |found| found == number);
+                    let found = table.find(hash_of(number), |found| (found == number).then_some(()));
                     prop_assert_eq!(found.is_some(), model.contains_key(&number));
                 }
             }

@@ -43,18 +43,18 @@ impl Count for Alone {
 
 impl Tally {
     #[inline]
-    pub(super) fn offer<C: Count>(&self, cost: u64) {
-        C::raise(&self.offered, cost);
+    pub(super) fn offer<C: Count>(&self, cost: u32) {
+        C::raise(&self.offered, cost.into());
     }
 
     #[inline]
-    pub(super) fn drop<C: Count>(&self, cost: u64, enforced: bool) {
-        C::raise(if enforced { &self.dropped } else { &self.would_drop }, cost);
+    pub(super) fn drop<C: Count>(&self, cost: u32, enforced: bool) {
+        C::raise(if enforced { &self.dropped } else { &self.would_drop }, cost.into());
     }
 
     /// A request that passed here was dropped by a later limit: a budget does not pay for it.
-    pub(super) fn refuse_later<C: Count>(&self, cost: u64) {
-        C::raise(&self.refused_later, cost);
+    pub(super) fn refuse_later<C: Count>(&self, cost: u32) {
+        C::raise(&self.refused_later, cost.into());
     }
 
     /// What was counted so far.

@@ -1,7 +1,9 @@
+mod allocations;
 mod allowances;
 mod budgets;
 mod exact;
 mod idle;
+mod keyed;
 mod overrides;
 mod prepared;
 mod swaps;

@@ -15,7 +15,7 @@ pub(super) struct Empty(pub(super) Quota);
 impl Competitor for Empty {
     fn decide(&self, requests: &Requests<'_>) -> usize {
         let admits = self.0 == Quota::Ample;
-        requests.iter().filter(|key| !black_box(key).tenant().is_empty() && black_box(admits)).count()
+        requests.iter().filter(|key| !black_box(key).joined().is_empty() && black_box(admits)).count()
     }
 }
 

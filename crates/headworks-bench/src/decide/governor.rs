@@ -17,8 +17,8 @@ fn cells(quota: Quota) -> Cells {
     }
 }
 
-/// Its limiter for keys.
-pub(super) struct Keyed(DefaultKeyedRateLimiter<String>);
+/// Its limiter for keys, by all three values.
+pub(super) struct Keyed(DefaultKeyedRateLimiter<[String; 3]>);
 
 impl Keyed {
     pub(super) fn new(quota: Quota) -> Self {
@@ -28,7 +28,7 @@ impl Keyed {
 
 impl Competitor for Keyed {
     fn decide(&self, requests: &Requests<'_>) -> usize {
-        requests.iter().filter(|key| self.0.check_key(key.tenant()).is_ok()).count()
+        requests.iter().filter(|key| self.0.check_key(key.owned()).is_ok()).count()
     }
 }
 

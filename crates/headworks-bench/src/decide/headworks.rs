@@ -1,33 +1,18 @@
 //! Headworks: drop ratios, prepared and by key, and an exact limit.
 
-use std::sync::Arc;
-
-use headworks_agent::{Agent, Attributes, Limiter, Prepared};
+use headworks_agent::{Attributes, Limiter, Prepared};
 use headworks_core::guard::Allowance;
-use headworks_core::limits::parse;
-use headworks_core::units::Headroom;
-use tokio::sync::watch;
 
 use super::Competitor;
 use super::workload::{Key, Quota, Requests};
+use crate::limiter::{BY_KEY, HEADROOM, KEYS, headroom, limiter};
 
 pub(super) const KEYED: &str = "headworks keyed";
+pub(super) const CHECK: &str = "headworks check";
 pub(super) const EXACT: &str = "headworks exact";
 
-/// One request in ten is dropped.
-const HEADROOM: f64 = 0.9;
 /// More than any turn asks for, so that the guard is asked and holds nothing back.
 const GUARD: Allowance = Allowance { rate: 1e9, depth: 1e9 };
-
-fn limiter(limits: &str) -> Limiter {
-    let limits = parse(&format!("limits: [{limits}]")).expect("the limits are sound");
-    let (_, limits) = watch::channel((1, Arc::new(limits)));
-    Agent::builder("bench", "here").standalone(limits).build().limiter()
-}
-
-fn headroom() -> Headroom {
-    Headroom::new(HEADROOM).expect("it is a number")
-}
 
 fn pairs(key: &Key) -> [(&'static str, &str); 3] {
     let [service, tenant, route] = key.values();
@@ -63,23 +48,46 @@ impl Competitor for Ready {
     }
 }
 
-/// Requests by three values, each of which has a bucket of its own.
+/// A limiter with a bucket for each of these keys, which are all that come; few of them are hot.
+fn by_key(keys: &Requests<'_>, hot: bool) -> Limiter {
+    let limiter = limiter(BY_KEY);
+    for key in keys.iter() {
+        limiter.check(Attributes::new(&pairs(key)), None);
+    }
+    limiter.rehearse(headroom(), None, hot);
+    limiter
+}
+
+/// Requests by three values, whose keys are known beforehand.
 pub(super) struct Keyed(Limiter);
 
 impl Keyed {
-    /// `keys` are all that come; few of them are hot.
     pub(super) fn new(keys: &Requests<'_>, hot: bool) -> Self {
-        let limiter =
-            limiter("{name: each, per: [service, tenant, route], rate: 1000/second, max_buckets: 1000000}");
-        for key in keys.iter() {
-            limiter.check(Attributes::new(&pairs(key)), None);
-        }
-        limiter.rehearse(headroom(), None, hot);
-        Self(limiter)
+        Self(by_key(keys, hot))
     }
 }
 
 impl Competitor for Keyed {
+    fn decide(&self, requests: &Requests<'_>) -> usize {
+        let mut keyed = self.0.keyed(KEYS);
+        requests.iter().filter(|key| keyed.check(key.values(), None).allowed).count()
+    }
+
+    fn share(&self) -> f64 {
+        HEADROOM
+    }
+}
+
+/// The same for who comes with keys and values.
+pub(super) struct Check(Limiter);
+
+impl Check {
+    pub(super) fn new(keys: &Requests<'_>, hot: bool) -> Self {
+        Self(by_key(keys, hot))
+    }
+}
+
+impl Competitor for Check {
     fn decide(&self, requests: &Requests<'_>) -> usize {
         requests.iter().filter(|key| self.0.check(Attributes::new(&pairs(key)), None).allowed).count()
     }
@@ -99,14 +107,14 @@ impl Exact {
             Quota::Spent => "1/hour",
         };
         Self(limiter(&format!(
-            "{{name: each, per: [key], rate: {rate}, enforcement: exact, max_buckets: 1000000}}"
+            "{{name: each, per: [service, tenant, route], rate: {rate}, enforcement: exact, max_buckets: 1000000}}"
         )))
     }
 }
 
 impl Competitor for Exact {
     fn decide(&self, requests: &Requests<'_>) -> usize {
-        let allows = |key: &&Key| self.0.check(Attributes::new(&[("key", key.tenant())]), None).allowed;
+        let allows = |key: &&Key| self.0.check(Attributes::new(&pairs(key)), None).allowed;
         requests.iter().filter(allows).count()
     }
 }

@@ -17,12 +17,13 @@ use cpu_time::ThreadTime;
 use serde::Serialize;
 
 use crate::statistics::{Summary, table};
-use workload::{Quota, Requests, Workload};
+use workload::{Order, Quota, Requests, Workload};
 
 /// Measure what one decision in memory takes.
 ///
-/// Requests name a service, a tenant and a route. Headworks decides by drop ratio: prepared for one such request, or by all three
-/// values; and exactly, by the tenant. Others have a counter or bucket for each tenant, or one for all. Competitors take turns of
+/// Requests name a service, a tenant and a route, and all who tell them apart do so by these three values. Headworks decides by drop
+/// ratio: prepared for one such request; keyed, for requests whose keys are known beforehand; or for any that comes (check); and
+/// exactly. Competitors take turns of
 /// some milliseconds; shown are the median and the range of the processor time that a decision took, and the median, less that of
 /// an empty loop, as a multiple of governor's.
 #[derive(Debug, Args)]
@@ -109,6 +110,7 @@ fn entrants(workload: &Workload, only: &str) -> Vec<Entrant> {
     let mut entrants = vec![Entrant::new(floor::EMPTY, floor::Empty(quota))];
     if quota == Quota::Ample {
         entrants.push(Entrant::new(headworks::KEYED, headworks::Keyed::new(&every, keys == 1)));
+        entrants.push(Entrant::new(headworks::CHECK, headworks::Check::new(&every, keys == 1)));
         entrants.push(Entrant::new(others::THROTTLECRAB, others::Throttlecrab::new(keys)));
     }
     if quota == Quota::Ample && keys == 1 {
@@ -179,8 +181,9 @@ fn turn(competitor: &dyn Competitor, workload: &Workload, by_thread: &[Requests<
 
 fn figure(workload: &Workload, row: &Row) -> Figure {
     let denied = if workload.quota == Quota::Spent { ", denied" } else { "" };
+    let order = if workload.order == Order::Other { ", other order" } else { "" };
     Figure {
-        name: format!("{}{denied}", row.name),
+        name: format!("{}{denied}{order}", row.name),
         threads: workload.threads,
         keys: workload.keys.len(),
         ns: (row.summary.median * 10.0).round() / 10.0,

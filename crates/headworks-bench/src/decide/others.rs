@@ -33,7 +33,7 @@ impl Limitador {
 impl Competitor for Limitador {
     fn decide(&self, requests: &Requests<'_>) -> usize {
         let allows = |key: &&super::workload::Key| {
-            let context = Context::from(HashMap::from([("tenant".to_owned(), key.tenant().clone())]));
+            let context = Context::from(HashMap::from([("tenant".to_owned(), key.joined().clone())]));
             let told = self.limiter.check_rate_limited_and_update(&self.namespace, &context, 1);
             told.is_ok_and(|told| !told.limited)
         };
@@ -59,7 +59,7 @@ impl Competitor for Throttlecrab {
     fn decide(&self, requests: &Requests<'_>) -> usize {
         let allows = |key: &&super::workload::Key| {
             let mut limiter = self.0.lock().expect("no competitor panics");
-            let told = limiter.rate_limit(key.tenant(), BURST, BURST, 60, 1, SystemTime::now());
+            let told = limiter.rate_limit(key.joined(), BURST, BURST, 60, 1, SystemTime::now());
             told.is_ok_and(|(allowed, _)| allowed)
         };
         requests.iter().filter(allows).count()

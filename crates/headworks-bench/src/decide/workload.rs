@@ -23,17 +23,36 @@ pub(super) struct Workload {
     pub(super) threads: usize,
     pub(super) keys: Vec<Key>,
     pub(super) quota: Quota,
+    pub(super) order: Order,
 }
 
-/// Who asks: three values, such as a service, a tenant and a route; those who tell callers apart by one text take the tenant.
+/// In which order keys are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// As they were first seen: who keeps things in that order has what comes next at hand.
+    AsSeen,
+    /// In another: hardly anything is at hand.
+    Other,
+}
+
+/// Who asks: three values, such as a service, a tenant and a route; those whose keys are one text take that of all three.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
+    number: usize,
     values: [String; 3],
+    joined: String,
 }
 
 impl Key {
     fn new(number: usize) -> Self {
-        Self { values: ["checkout".to_owned(), format!("tenant-{number:07}"), "/v1/Pay".to_owned()] }
+        let values = ["checkout".to_owned(), format!("tenant-{number:07}"), "/v1/Pay".to_owned()];
+        let joined = values.concat();
+        Self { number, values, joined }
+    }
+
+    /// All three, as they are kept.
+    pub(super) fn owned(&self) -> &[String; 3] {
+        &self.values
     }
 
     /// All three.
@@ -41,9 +60,9 @@ impl Key {
         self.values.each_ref().map(String::as_str)
     }
 
-    /// The tenant.
-    pub(super) fn tenant(&self) -> &String {
-        &self.values[1]
+    /// All three in one.
+    pub(super) fn joined(&self) -> &String {
+        &self.joined
     }
 }
 
@@ -69,32 +88,42 @@ impl Requests<'_> {
 
 impl Workload {
     pub(super) fn all() -> Vec<Self> {
-        let of = |(threads, keys, quota): (_, usize, _)| Self {
-            threads,
-            keys: (0..keys).map(Key::new).collect(),
-            quota,
-        };
+        let of = |(threads, keys, quota, order)| Self { threads, keys: shuffled(keys), quota, order };
         let all = [
-            (1, 1, Quota::Ample),
-            (2, 1, Quota::Ample),
-            (1, MANY, Quota::Ample),
-            (1, 1, Quota::Spent),
-            (1, MANY, Quota::Spent),
+            (1, 1, Quota::Ample, Order::AsSeen),
+            (2, 1, Quota::Ample, Order::AsSeen),
+            (1, MANY, Quota::Ample, Order::AsSeen),
+            (2, MANY, Quota::Ample, Order::AsSeen),
+            (1, MANY, Quota::Ample, Order::Other),
+            (1, 1, Quota::Spent, Order::AsSeen),
+            (1, MANY, Quota::Spent, Order::AsSeen),
         ];
         all.into_iter().map(of).collect()
     }
 
-    /// Each key once.
+    /// Each key once, as they are first seen.
     pub(super) fn every_key(&self) -> Requests<'_> {
-        Requests { keys: &self.keys, order: (0..).take(self.keys.len()).collect() }
+        let mut order: Vec<u32> = (0..).take(self.keys.len()).collect();
+        if self.order == Order::Other {
+            order.sort_by_key(|place| self.keys[*place as usize].number);
+        }
+        Requests { keys: &self.keys, order }
     }
 
-    /// What a thread asks in its turn: keys by chance.
+    /// What a thread asks in its turn: keys as they lie, since the text of a request that has just come is at hand. Threads begin at
+    /// different ones.
     pub(super) fn requests(&self, thread: usize) -> Requests<'_> {
-        let mut chance = fastrand::Rng::with_seed(thread as u64);
-        let end = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
-        Requests { keys: &self.keys, order: (0..REQUESTS).map(|_| chance.u32(..end)).collect() }
+        let first = self.keys.len() * thread / self.threads;
+        let places = (0..).take(self.keys.len()).cycle().skip(first);
+        Requests { keys: &self.keys, order: places.take(REQUESTS).collect() }
     }
+}
+
+/// So many keys, whose numbers are in no order.
+fn shuffled(keys: usize) -> Vec<Key> {
+    let mut numbers: Vec<usize> = (0..keys).collect();
+    fastrand::Rng::with_seed(1).shuffle(&mut numbers);
+    numbers.into_iter().map(Key::new).collect()
 }
 
 impl fmt::Display for Workload {
@@ -102,6 +131,7 @@ impl fmt::Display for Workload {
         let plural = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
         let (keys, threads) = (plural(self.keys.len(), "key"), plural(self.threads, "thread"));
         let fate = if self.quota == Quota::Ample { "admitted" } else { "denied" };
-        write!(f, "{threads}, {keys}, {fate}")
+        let order = if self.order == Order::Other { " in another order than first" } else { "" };
+        write!(f, "{threads}, {keys}{order}, {fate}")
     }
 }

@@ -1,6 +1,5 @@
 //! One child, as its parent knows it.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::bucket::{BucketKey, Counts};
@@ -8,8 +7,10 @@ use crate::limits::Digest;
 use crate::link::INTERVAL;
 use crate::message::{BucketNumber, Hello, News, Report, ReportEntry, Tier};
 use crate::meter::{Meter, units};
-use crate::numbers::NumberMap;
+use crate::numbers::{NumberMap, NumberSet};
 use crate::units::Moment;
+
+use super::holding::Holding;
 
 /// Most units that any child counts in a second of its life.
 const MOST_COUNTED_A_SECOND: f64 = 1e12;
@@ -43,10 +44,14 @@ pub struct Child {
     pub last_report: Moment,
     /// It has not reported for so long that its demand no longer counts.
     pub silent: bool,
-    pub(super) held: NumberMap<BucketNumber, Held>,
+    pub(super) held: Holding,
+    /// Those among them of which the last full report told, or a later one; all others are at rest.
+    awake: Vec<BucketNumber>,
+    /// Its own time at its last full report.
+    full_at: Duration,
     /// It named buckets, and waits for their numbers.
     pub(super) unnamed: bool,
-    pub(super) names: HashSet<BucketNumber>,
+    pub(super) names: NumberSet<BucketNumber>,
     /// What it named and finds no place, until it is told.
     pub(super) turned_away: Vec<BucketKey>,
     pub(super) limits: Option<Digest>,
@@ -68,12 +73,17 @@ pub struct Held {
     /// Counted, as last heard.
     pub counts: Counts,
     /// Part of the offered that the child dropped of late, from 0 to 1.
-    pub dropped: f64,
+    pub dropped: f32,
     /// Part of the offered that it would have dropped, had the limit been enforced.
-    pub would_drop: f64,
+    pub would_drop: f32,
+    /// The number of the last report that told of it.
     pub(super) reported: u64,
     /// Which life of the child's counts this is.
     pub(super) life: u32,
+    /// The child speaks of it by our number.
+    pub(super) numbered: bool,
+    /// It is among those of its child that are awake.
+    awake: bool,
     /// The next report says from where its counts count.
     rebases: bool,
     meter: Meter,
@@ -87,9 +97,11 @@ impl Child {
             agents: 0,
             last_report: now,
             silent: false,
-            held: NumberMap::default(),
+            held: Holding::default(),
+            awake: Vec::new(),
+            full_at: Duration::ZERO,
             unnamed: false,
-            names: HashSet::new(),
+            names: NumberSet::default(),
             turned_away: Vec::new(),
             told: 0,
             plans_sent: 0,
@@ -106,21 +118,24 @@ impl Child {
     /// heard does not count here.
     pub(super) fn succeed(&mut self, earlier: Child, was_ours: bool) {
         self.held = earlier.held;
+        self.awake = earlier.awake;
+        self.full_at = earlier.full_at;
         self.agents = earlier.agents;
-        for held in self.held.values_mut() {
+        for (_, held) in self.held.iter_mut() {
             held.reported = 0;
+            held.numbered = false;
             held.rebases = !was_ours;
         }
     }
 
     /// What it holds, by bucket.
     pub fn held(&self) -> impl Iterator<Item = (BucketNumber, &Held)> {
-        self.held.iter().map(|(number, held)| (*number, held))
+        self.held.iter()
     }
 
     /// What it holds of one bucket.
     pub fn holds(&self, number: BucketNumber) -> Option<&Held> {
-        self.held.get(&number)
+        self.held.get(number)
     }
 
     /// Buckets that it holds.
@@ -143,6 +158,9 @@ impl Child {
 
     /// Closes a report.
     pub(super) fn finish(&mut self, report: &Report) {
+        if report.full {
+            self.full_at = report.elapsed;
+        }
         // A greeting that had no room for all names goes on in the next report.
         if report.full && !self.greeted {
             self.greeted = true;
@@ -160,15 +178,23 @@ impl Child {
         entry: &ReportEntry,
         report: &Report,
     ) -> bool {
-        let known = known.and_then(|number| self.held.get(&number)).filter(|held| held.life == entry.life);
-        let before = known.map_or(0, |held| held.counts.offered);
-        let most = MOST_COUNTED_A_SECOND * (report.elapsed.as_secs_f64() + 1.0);
-        units(entry.counts.offered.saturating_sub(before)) > most
+        is_absurd(known.and_then(|number| self.held.get(number)), entry, report)
+    }
+
+    /// The same of a bucket that it holds and speaks of by its number; `None` if it does not.
+    pub(super) fn is_absurd_of_numbered(
+        &mut self,
+        number: BucketNumber,
+        entry: &ReportEntry,
+        report: &Report,
+    ) -> Option<bool> {
+        let held = self.held.get_mut(number).filter(|held| held.numbered)?;
+        Some(is_absurd(Some(held), entry, report))
     }
 
     /// News of a bucket, beside what is known of it.
     pub(super) fn told(&self, number: BucketNumber, elapsed: Duration, offered: u64, news: News) -> Told {
-        let expected = self.held.get(&number).map_or(0.0, Held::demand) * news.window.as_secs_f64();
+        let expected = self.held.get(number).map_or(0.0, Held::demand) * news.window.as_secs_f64();
         Told { elapsed, offered, news, rises: units(news.units) > expected }
     }
 
@@ -180,7 +206,7 @@ impl Child {
             Baseline::Remembered(counts) => counts.clone(),
             Baseline::Zero | Baseline::FirstReport => NumberMap::default(),
         };
-        counts.extend(self.held.iter().map(|(number, held)| (*number, (held.life, held.counts))));
+        counts.extend(self.held.iter().map(|(number, held)| (number, (held.life, held.counts))));
         Some(counts)
     }
 
@@ -189,9 +215,32 @@ impl Child {
         self.sequence.unwrap_or_default()
     }
 
-    /// What it says of a bucket, to change it.
-    pub(super) fn holds_mut(&mut self, number: BucketNumber) -> Option<&mut Held> {
-        self.held.get_mut(&number)
+    /// It was told our number of a bucket.
+    pub(super) fn name(&mut self, number: BucketNumber) {
+        self.names.insert(number);
+        if let Some(held) = self.held.get_mut(number) {
+            held.numbered = true;
+        }
+    }
+
+    /// It has no number for a bucket, whatever it was told before.
+    pub(super) fn unname(&mut self, number: BucketNumber) {
+        self.names.remove(&number);
+        if let Some(held) = self.held.get_mut(number) {
+            held.numbered = false;
+        }
+    }
+
+    /// Its news of a bucket is believed: by how much its demand changes. `None` if it does not hold the bucket any more.
+    pub(super) fn believe(&mut self, number: BucketNumber, told: &Told) -> Option<f64> {
+        let held = self.held.get_mut(number)?;
+        if !std::mem::replace(&mut held.awake, true) {
+            // It was laid to rest between the news and the moment in which others told the like.
+            self.awake.push(number);
+        }
+        let before = held.demand();
+        held.believe(told);
+        Some(held.demand() - before)
     }
 
     /// Whether a full report has come over this stream.
@@ -199,22 +248,73 @@ impl Child {
         self.greeted
     }
 
-    pub(super) fn hold(&mut self, number: BucketNumber, entry: &ReportEntry, elapsed: Duration) -> &mut Held {
-        if let Some(held) = self.held.get_mut(&number) {
+    /// What it holds of a bucket that it tells of; true if it is new.
+    pub(super) fn hold(
+        &mut self,
+        number: BucketNumber,
+        entry: &ReportEntry,
+        elapsed: Duration,
+    ) -> (&mut Held, bool) {
+        let is_new = self.held.get_mut(number).is_none();
+        if is_new {
+            let counts = self.counts_before(number, entry);
+            let numbered = self.names.contains(&number);
+            self.held.insert(number, Held { counts, numbered, life: entry.life, ..Held::default() });
+        }
+        let held = self.held.get_mut(number).unwrap_or_else(|| unreachable!("it was put in"));
+        if !std::mem::replace(&mut held.awake, true) {
+            self.awake.push(number);
+            if !is_new {
+                // It rested until the last full report.
+                held.rest(self.full_at);
+            }
+        }
+        if !is_new {
             held.follow(entry, elapsed);
         }
-        self.held.entry(number).or_insert_with(|| {
-            let counts = match &mut self.baseline {
-                Baseline::Remembered(counts) => match counts.remove(&number) {
-                    Some((life, counts)) if life == entry.life => counts,
-                    _ => Counts::default(),
-                },
-                Baseline::FirstReport if !self.greeted => entry.counts,
-                Baseline::Zero | Baseline::FirstReport => Counts::default(),
-            };
-            Held { counts, life: entry.life, ..Held::default() }
-        })
+        (held, is_new)
     }
+
+    /// What it had counted of a bucket before this parent counts.
+    fn counts_before(&mut self, number: BucketNumber, entry: &ReportEntry) -> Counts {
+        match &mut self.baseline {
+            Baseline::Remembered(counts) => match counts.remove(&number) {
+                Some((life, counts)) if life == entry.life => counts,
+                _ => Counts::default(),
+            },
+            Baseline::FirstReport if !self.greeted => entry.counts,
+            Baseline::Zero | Baseline::FirstReport => Counts::default(),
+        }
+    }
+
+    /// Lays to rest what was awake and is not in this full report; those of it that had demand, and how much.
+    pub(super) fn rest_those_left_out(&mut self, report: &Report) -> Vec<(BucketNumber, f64)> {
+        let mut rested = Vec::new();
+        let held = &mut self.held;
+        self.awake.retain(|number| {
+            let Some(held) = held.get_mut(*number) else { return false };
+            let is_told = held.reported == report.sequence;
+            if !is_told && std::mem::replace(&mut held.awake, false) {
+                if held.demand() > 0.0 {
+                    rested.push((*number, held.demand()));
+                }
+                held.rest(report.elapsed);
+            }
+            is_told
+        });
+        if self.awake.len() > self.held.len() {
+            // One that was forgotten, and is held again, is in the list twice.
+            self.awake.sort_unstable();
+            self.awake.dedup();
+        }
+        rested
+    }
+}
+
+fn is_absurd(known: Option<&Held>, entry: &ReportEntry, report: &Report) -> bool {
+    let before = known.filter(|held| held.life == entry.life).map_or(0, |held| held.counts.offered);
+    let most = MOST_COUNTED_A_SECOND * (report.elapsed.as_secs_f64() + 1.0);
+    units(entry.counts.offered.saturating_sub(before)) > most
 }
 
 /// News, as it was told.
@@ -298,7 +398,7 @@ impl Held {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "no interval counts 2^53 units")]
-fn part(some: u64, all: u64) -> f64 {
-    some as f64 / all as f64
+#[allow(clippy::cast_precision_loss, reason = "it is told in hundredths")]
+fn part(some: u64, all: u64) -> f32 {
+    some as f32 / all as f32
 }

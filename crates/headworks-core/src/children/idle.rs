@@ -16,16 +16,28 @@ impl Children {
     /// Buckets that no child has held for so long that nobody will miss them.
     pub(crate) fn idle(&mut self, now: Moment) -> Vec<BucketNumber> {
         let mut idle = Vec::new();
-        for (number, _, bucket) in self.buckets.iter_mut() {
-            if bucket.holders > 0 {
+        let (buckets, whole) = (&mut self.buckets, &self.whole);
+        self.unheld.retain(|number| {
+            let Some(bucket) = buckets.get_mut(*number) else { return false };
+            if bucket.holders > 0 || whole.contains(number) {
                 bucket.unheld_since = None;
-            } else if now.since(*bucket.unheld_since.get_or_insert(now)) >= UNHELD
-                && !self.whole.contains(&number)
-            {
-                idle.push(number);
+                return false;
             }
-        }
+            if now.since(*bucket.unheld_since.get_or_insert(now)) >= UNHELD {
+                idle.push(*number);
+            }
+            true
+        });
         idle
+    }
+
+    /// One child less holds a bucket.
+    pub(super) fn let_go(&mut self, number: BucketNumber) {
+        let Some(bucket) = self.buckets.get_mut(number) else { return };
+        bucket.holders = bucket.holders.saturating_sub(1);
+        if bucket.holders == 0 {
+            self.unheld.insert(number);
+        }
     }
 
     /// Forgets a bucket that no child holds.
@@ -59,7 +71,7 @@ impl Children {
         touched: &mut Vec<BucketNumber>,
     ) {
         let left_out = child.held.iter().filter(|(_, held)| held.reported != report.sequence);
-        let left_out: Vec<BucketNumber> = left_out.map(|(number, _)| *number).collect();
+        let left_out: Vec<BucketNumber> = left_out.map(|(number, _)| number).collect();
         left_out.into_iter().for_each(|number| self.release(child, number, touched));
     }
 
@@ -70,11 +82,9 @@ impl Children {
         touched: &mut Vec<BucketNumber>,
     ) {
         child.names.remove(&number);
-        let Some(held) = child.held.remove(&number) else { return };
-        if let Some(bucket) = self.buckets.get_mut(number) {
-            bucket.holders = bucket.holders.saturating_sub(1);
-            bucket.shift(-held.demand());
-            touched.push(number);
-        }
+        let Some(held) = child.held.remove(number) else { return };
+        self.let_go(number);
+        self.shift(number, -held.demand());
+        touched.push(number);
     }
 }

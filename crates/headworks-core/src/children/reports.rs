@@ -1,7 +1,7 @@
 //! What a child's report says: of which buckets, how much of it is plausible, and what that makes of their demand.
 
 use super::child::Told;
-use super::{Child, ChildId, Children};
+use super::{Bucket, Child, ChildId, Children};
 use crate::message::{BucketNumber, BucketRef, Report, ReportEntry};
 use crate::units::Moment;
 
@@ -41,11 +41,21 @@ enum Resolved {
 
 impl Children {
     /// A child reports. A report that is not newer than the last one changes nothing.
-    pub fn report(&mut self, id: ChildId, report: &Report, now: Moment) -> Received {
+    ///
+    /// What it touched is what `of_note` says that is worth a second look, as the bucket stands then.
+    pub fn report(
+        &mut self,
+        id: ChildId,
+        report: &Report,
+        now: Moment,
+        of_note: impl Fn(&Bucket) -> bool,
+    ) -> Received {
         let mut received = Received::default();
         let Some(mut child) = self.children.remove(&id) else { return received };
         let agents = child.agents;
         if child.begin(report, now) {
+            self.reports += 1;
+            child.held.make_room(report.entries.len());
             self.forget_at(&mut child, report, &mut received.touched);
             for entry in &report.entries {
                 match self.resolve(&mut child, entry, report) {
@@ -53,7 +63,9 @@ impl Children {
                         let telling = Telling { number, entry, report };
                         let clipped = self.take(id, &mut child, telling, now);
                         received.clipped += u32::from(clipped);
-                        received.touched.push(number);
+                        if self.buckets.get(number).is_some_and(&of_note) {
+                            received.touched.push(number);
+                        }
                     }
                     Resolved::Gone | Resolved::Untracked => {}
                     Resolved::Refused => received.refused += 1,
@@ -62,7 +74,10 @@ impl Children {
             if report.full && !child.is_greeted() {
                 self.drop_those_left_out(&mut child, report, &mut received.touched);
             } else if report.full {
-                self.rest_those_left_out(&mut child, report, &mut received.touched);
+                for (number, demand) in child.rest_those_left_out(report) {
+                    self.shift(number, -demand);
+                    received.touched.push(number);
+                }
             }
             child.finish(report);
         }
@@ -77,7 +92,7 @@ impl Children {
             BucketRef::Named(key) => {
                 let Some(key) = &self.localised(child, key) else { return Resolved::Gone };
                 // Known ones first: names that are refused must not fill the registry either.
-                let known = self.buckets.number(key).filter(|number| child.held.contains_key(number));
+                let known = self.buckets.number(key).filter(|number| child.held.contains(*number));
                 let is_full = known.is_none() && child.held.len() >= MOST_BUCKETS_OF_A_CHILD;
                 if is_full || child.is_absurd(known, entry, report) {
                     return Resolved::Refused;
@@ -92,8 +107,17 @@ impl Children {
                 }
                 child.unnamed = true;
                 // It has no number for it, whatever it was told before.
-                child.names.remove(&number);
+                child.unname(number);
                 Resolved::Bucket(number)
+            }
+            BucketRef::Number(number)
+                if let Some(absurd) = child.is_absurd_of_numbered(*number, entry, report) =>
+            {
+                if absurd {
+                    Resolved::Refused
+                } else {
+                    Resolved::Bucket(*number)
+                }
             }
             BucketRef::Number(number) if self.buckets.get(*number).is_none() => {
                 if self.buckets.was_given(*number) { Resolved::Gone } else { Resolved::Refused }
@@ -121,37 +145,17 @@ impl Children {
     fn take(&mut self, id: ChildId, child: &mut Child, telling: Telling<'_>, now: Moment) -> bool {
         let Telling { number, entry, report } = telling;
         let most = self.most_of(number) * f64::from(child.agents.max(1));
-        if let Some(bucket) = self.buckets.get_mut(number).filter(|bucket| bucket.holders == 0) {
+        let Some(bucket) = self.buckets.get_mut(number) else { return false };
+        if bucket.holders == 0 {
             bucket.first_holder = Some(id);
         }
-        let mut clipped = self.count(child, telling, most);
+        let (change, mut clipped) = bucket.count(child, telling, most);
+        self.demand += change;
+        self.activity.note(number, bucket);
         if let Some(news) = entry.news {
             let told = child.told(number, report.elapsed, entry.counts.offered, news);
             clipped |= told.rate() > most;
             self.hear(id, child, number, told.at_most(most), now);
-        }
-        clipped
-    }
-
-    /// Counts it, but no more demand than `most`; whether it told of more.
-    fn count(&mut self, child: &mut Child, telling: Telling<'_>, most: f64) -> bool {
-        let Telling { number, entry, report } = telling;
-        let Some(bucket) = self.buckets.get_mut(number) else { return false };
-        bucket.holders += u32::from(child.holds(number).is_none());
-        let held = child.hold(number, entry, report.elapsed);
-        let counted = entry.counts.since(held.counts);
-        bucket.counts += counted;
-        bucket.counted += counted;
-        let before = held.demand();
-        held.read(entry, report);
-        let clipped = held.clip(most);
-        bucket.shift(held.demand() - before);
-        if let Some(told) = entry.in_force {
-            bucket.in_force =
-                Some(bucket.in_force.map_or(told, |other| if told < other { told } else { other }));
-        }
-        if let Some(told) = entry.tokens {
-            bucket.tokens_told = Some(bucket.tokens_told.map_or(told, |other| other.min(told)));
         }
         clipped
     }
@@ -161,25 +165,37 @@ impl Children {
         let Some(bucket) = self.buckets.get_mut(number) else { return };
         let believed = self.rumours.hear(number, id, told, bucket.holders, now);
         for (teller, told) in believed {
-            let teller = if teller == id { Some(&mut *child) } else { self.children.get_mut(&teller) };
-            if let Some(held) = teller.and_then(|teller| teller.holds_mut(number)) {
-                let before = held.demand();
-                held.believe(&told);
-                bucket.shift(held.demand() - before);
+            let teller = if teller == id {
+                Some(&mut *child)
+            } else {
+                self.children.get_mut(&teller).map(|teller| &mut **teller)
+            };
+            if let Some(change) = teller.and_then(|teller| teller.believe(number, &told)) {
+                self.demand += bucket.shift(change);
             }
         }
     }
+}
 
-    fn rest_those_left_out(&mut self, child: &mut Child, report: &Report, touched: &mut Vec<BucketNumber>) {
-        for (number, held) in child.held.iter_mut().filter(|(_, held)| held.reported != report.sequence) {
-            let before = held.demand();
-            held.rest(report.elapsed);
-            if before > 0.0
-                && let Some(bucket) = self.buckets.get_mut(*number)
-            {
-                bucket.shift(-before);
-                touched.push(*number);
-            }
+impl Bucket {
+    /// Counts what a child tells, but no more demand than `most`: by how much demand changed, and whether it told of more.
+    fn count(&mut self, child: &mut Child, telling: Telling<'_>, most: f64) -> (f64, bool) {
+        let Telling { number, entry, report } = telling;
+        let (held, is_new) = child.hold(number, entry, report.elapsed);
+        self.holders += u32::from(is_new);
+        let counted = entry.counts.since(held.counts);
+        self.counts += counted;
+        self.counted += counted;
+        let before = held.demand();
+        held.read(entry, report);
+        let clipped = held.clip(most);
+        let change = self.shift(held.demand() - before);
+        if let Some(told) = entry.in_force {
+            self.in_force = Some(self.in_force.map_or(told, |other| if told < other { told } else { other }));
         }
+        if let Some(told) = entry.tokens {
+            self.tokens_told = Some(self.tokens_told.map_or(told, |other| other.min(told)));
+        }
+        (change, clipped)
     }
 }

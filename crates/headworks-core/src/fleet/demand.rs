@@ -9,7 +9,8 @@ impl Fleet {
     /// What each bucket is offered at present, in units a second, with the noise averaged out.
     pub fn demand(&self) -> impl Iterator<Item = (&BucketKey, f64)> {
         let buckets = self.children.buckets();
-        buckets.iter().filter_map(|(number, key, _)| Some((key, self.demands.get(&number)?.rate())))
+        let steered = buckets.iter().filter(|(.., bucket)| bucket.headroom.is_some());
+        steered.map(|(_, key, bucket)| (key, bucket.law.rate()))
     }
 
     /// What these limits would do to the present demand, for each of them in pipeline order.

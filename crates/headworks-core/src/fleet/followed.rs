@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Fleet;
-use crate::bucket::{BucketKey, Values};
-use crate::children::Bucket;
+use crate::bucket::{BucketKey, Counts, Values};
 use crate::history::{History, Second};
 use crate::message::BucketNumber;
 use crate::units::Moment;
@@ -25,8 +24,12 @@ impl Fleet {
         let Self { children, history, .. } = self;
         history.turn(now);
         let mut gathered = Gathered::default();
-        for (number, key, bucket) in children.buckets_mut().iter_mut() {
-            gathered.add(number, key, bucket);
+        let mut moved = Vec::new();
+        children.take_counted(|number, bucket| moved.push((number, bucket)));
+        for (number, (counts, demand)) in moved {
+            if let Some(key) = children.buckets().key(number) {
+                gathered.add(number, key, counts, demand);
+            }
         }
         for limit in gathered.limits {
             history.note(limit.name, &limit.second);
@@ -59,14 +62,13 @@ struct Hit<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    fn add(&mut self, number: BucketNumber, key: &'a BucketKey, bucket: &mut Bucket) {
-        let counts = std::mem::take(&mut bucket.counted);
-        if counts.offered == 0 && bucket.demand <= 0.0 {
+    fn add(&mut self, number: BucketNumber, key: &'a BucketKey, counts: Counts, demand: f64) {
+        if counts.offered == 0 && demand <= 0.0 {
             return;
         }
         let limit = self.limit(&key.limit);
         limit.second.counts += counts;
-        limit.second.rate += bucket.demand;
+        limit.second.rate += demand;
         let over = counts.dropped.saturating_add(counts.would_drop);
         if over > 0 && !key.is_whole() {
             limit.hit(Hit { bucket: number, values: &key.values, over });

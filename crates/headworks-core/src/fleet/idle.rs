@@ -24,7 +24,6 @@ impl Fleet {
         for number in self.children.idle(now) {
             let is_full = self.budgets.get(&number).is_none_or(Budget::is_full);
             if is_full && !self.orphans.hold(number) {
-                self.demands.remove(&number);
                 self.budgets.remove(&number);
                 self.children.forget(number);
             }

@@ -3,7 +3,6 @@
 
 use smallvec::SmallVec;
 
-use crate::attributes::Attributes;
 use crate::limits::{Limit, Missing, Mode};
 use crate::pattern::Pattern;
 
@@ -23,10 +22,13 @@ pub enum Fit {
 pub struct Form {
     /// Places, and what their values must fit.
     matches: Box<[(usize, Pattern)]>,
-    /// Places of the `per` keys; `None` for one that is missing, and counts as empty.
-    per: SmallVec<[Option<usize>; 4]>,
+    /// Places of the `per` keys; `NOWHERE` for one that is missing, and counts as empty.
+    per: SmallVec<[usize; 4]>,
     lacks: bool,
 }
+
+/// No request has so many attributes.
+const NOWHERE: usize = usize::MAX;
 
 impl Limit {
     /// What it has to do with requests of these keys; `None` if nothing, whatever their values.
@@ -37,8 +39,8 @@ impl Limit {
         if self.mode == Mode::Off || (self.exactly && !self.keys().eq(keys.iter().copied())) {
             return None;
         }
-        let per: SmallVec<[Option<usize>; 4]> = self.per.iter().map(place).collect();
-        let is_missing = per.iter().any(Option::is_none);
+        let per: SmallVec<[usize; 4]> = self.per.iter().map(|key| place(key).unwrap_or(NOWHERE)).collect();
+        let is_missing = per.contains(&NOWHERE);
         if is_missing && self.missing == Missing::Skip {
             return None;
         }
@@ -47,11 +49,10 @@ impl Limit {
 }
 
 impl Form {
-    /// What the limit has to do with a request of this form.
+    /// What the limit has to do with a request of this form, which has these values at its places.
     #[inline]
-    pub fn fit(&self, attributes: Attributes<'_>) -> Fit {
-        let fits =
-            |(place, value): &(usize, Pattern)| attributes.at(*place).is_some_and(|text| value.fits(text));
+    pub fn fit<'a>(&self, at: impl Fn(usize) -> Option<&'a str>) -> Fit {
+        let fits = |(place, value): &(usize, Pattern)| at(*place).is_some_and(|text| value.fits(text));
         if !self.matches.iter().all(fits) {
             return Fit::Unconcerned;
         }
@@ -60,14 +61,18 @@ impl Form {
 
     /// The values of the `per` keys, in their order.
     #[inline]
-    pub fn values<'a>(&self, attributes: Attributes<'a>) -> impl Iterator<Item = &'a str> + Clone {
-        self.per.iter().map(move |place| place.and_then(|place| attributes.at(place)).unwrap_or_default())
+    pub fn values<'a>(
+        &self,
+        at: impl Fn(usize) -> Option<&'a str> + Clone,
+    ) -> impl Iterator<Item = &'a str> + Clone {
+        self.per.iter().map(move |place| at(*place).unwrap_or_default())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attributes::Attributes;
     use crate::limits::parse;
     use crate::matching::Encounter;
     use proptest::prelude::*;
@@ -88,11 +93,12 @@ mod tests {
             let limit = &set.limits()[0];
             let (keys, attributes): (Vec<&str>, _) = (request.iter().map(|(key, _)| *key).collect(), Attributes::new(&request));
             let form = limit.form(&keys);
-            match (limit.encounter(attributes), form.as_ref().map(|form| form.fit(attributes))) {
+            let at = |place| attributes.at(place);
+            match (limit.encounter(attributes), form.as_ref().map(|form| form.fit(at))) {
                 (Encounter::Unconcerned, None | Some(Fit::Unconcerned)) => {}
                 (Encounter::DroppedForMissing, Some(Fit::DroppedForMissing)) => {}
                 (Encounter::Counted(values), Some(Fit::Counted)) => {
-                    let found: Vec<&str> = form.iter().flat_map(|form| form.values(attributes)).collect();
+                    let found: Vec<&str> = form.iter().flat_map(|form| form.values(at)).collect();
                     prop_assert_eq!(values.as_slice(), &*found);
                 }
                 (said, fit) => prop_assert!(false, "{said:?} {fit:?}"),

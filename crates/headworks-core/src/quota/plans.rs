@@ -25,8 +25,8 @@ impl Proxy {
                 self.link.learn(local, number);
             }
         }
-        let entries = plan.shared.into_iter().chain(plan.private);
-        let unknown = entries.filter(|entry| !self.take(*entry)).count();
+        let entries = plan.shared.iter().chain(plan.private.iter());
+        let unknown = entries.filter(|entry| !self.take(**entry)).count();
         plan.untracked.iter().for_each(|key| self.turn_away(key));
         u32::try_from(unknown).unwrap_or(u32::MAX)
     }

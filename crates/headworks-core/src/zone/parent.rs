@@ -10,7 +10,7 @@ use crate::ladder::PlanState;
 use crate::limits::{Limit, LimitSet};
 use crate::link::Link;
 use crate::message::{BucketNumber, Plan, PlanEntry};
-use crate::numbers::NumberMap;
+use crate::numbers::{NumberMap, NumberSet};
 use crate::switch::Exchanged;
 use crate::units::{Headroom, Moment};
 
@@ -56,6 +56,9 @@ pub(super) struct Parent {
     pub(super) limits: Option<Arc<LimitSet>>,
     pub(super) wanted: NumberMap<BucketNumber, Wanted>,
     pub(super) said: NumberMap<BucketNumber, Said>,
+    /// Buckets that changed since they were last looked at for news, and since the last full report.
+    pub(super) unlooked: NumberSet<BucketNumber>,
+    pub(super) untold: NumberSet<BucketNumber>,
     pub(super) was_attached: bool,
     pub(super) switch: Exchanged,
 }
@@ -86,7 +89,7 @@ impl Parent {
             }
         }
         let mut changed = Vec::new();
-        for entry in plan.shared.iter().chain(&plan.private) {
+        for entry in plan.shared.iter().chain(&*plan.private) {
             if let Some(local) = self.link.local(entry.bucket) {
                 self.wanted.insert(local, Wanted::of(*entry, children.buckets().get(local), now));
                 changed.push(local);

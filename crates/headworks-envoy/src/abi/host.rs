@@ -35,7 +35,7 @@ impl Stream {
         let found = self.bytes(|place| unsafe {
             raw::envoy_dynamic_module_callback_http_filter_get_attribute_string(self.0, attribute, place)
         });
-        // What is not there is empty text to some.
+        // Envoy may say that there is something, and that it is empty.
         found.filter(|bytes| !bytes.is_empty())
     }
 

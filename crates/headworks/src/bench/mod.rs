@@ -1,28 +1,48 @@
 //! `headworks bench`: measures fleets of real processes. `surge`: how one takes a step in demand; `idle`: what it costs
-//! at rest.
+//! at rest; `fanin` and `tick`: what reports cost an aggregator and a controller.
 
 mod args;
+mod children;
 mod configuration;
+mod cost;
 mod drive;
+mod echo;
+mod fanin;
 mod fleet;
 mod folder;
+mod generator;
 mod idle;
 mod measure;
 mod node;
 mod parents;
 mod report;
+mod tick;
+mod usage;
 
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use configuration::{CONFIGURATIONS, Configuration};
 use measure::Figures;
 use report::Report;
 
+use crate::duration;
 use crate::failure::Failure;
 use crate::shutdown;
 
 pub(crate) use args::SurgeArgs;
+pub(crate) use children::{ChildrenArgs, children};
+pub(crate) use echo::{EchoArgs, echo};
+pub(crate) use fanin::{FaninArgs, fanin};
 pub(crate) use idle::{IdleArgs, idle};
+pub(crate) use tick::{TickArgs, tick};
+
+/// Processor time is told in hundredths of a second: shorter, it would be told too roughly.
+fn span(text: &str) -> Result<Duration, String> {
+    let span = duration::parse(text)?;
+    let is_sound = (Duration::from_secs(1)..=Duration::from_secs(60 * 60)).contains(&span);
+    is_sound.then_some(span).ok_or_else(|| "write a time from 1s to 1h, such as 20s".to_owned())
+}
 
 /// One line of progress; nobody may be there to read it.
 fn tell(title: &str, what: &str) {

@@ -32,15 +32,21 @@ struct Told {
 }
 
 impl Node {
-    /// Starts this program with these arguments, and with no `HEADWORKS_…` variable, which would be flags of nodes too.
+    /// Starts a role of this program.
     pub(super) fn start(name: &str, args: &[&str]) -> Result<Self, Failure> {
+        Self::launch(name, &[args, &["--id", name]].concat(), None)
+    }
+
+    /// Starts this program with these arguments, and with so many threads for what is asynchronous; as many as there are
+    /// processors if nothing is said.
+    pub(super) fn launch(name: &str, args: &[&str], threads: Option<u32>) -> Result<Self, Failure> {
         let failed = |error| Failure::Failed(format!("cannot start {name}: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        let variables = std::env::vars_os().map(|(variable, _)| variable);
-        for variable in variables.filter(|variable| variable.to_string_lossy().starts_with("HEADWORKS_")) {
-            command.env_remove(variable);
+        without_variables(&mut command);
+        if let Some(threads) = threads {
+            command.env("TOKIO_WORKER_THREADS", threads.to_string());
         }
-        command.args(args).args(["--id", name]).args(["--log", "info"]);
+        command.args(args).args(["--log", "info"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
         let (tell, told) = watch::channel(Told::default());
@@ -82,6 +88,14 @@ impl Drop for Node {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Takes away every `HEADWORKS_…` variable, which would be flags of nodes too.
+pub(super) fn without_variables(command: &mut Command) {
+    let variables = std::env::vars_os().map(|(variable, _)| variable);
+    for variable in variables.filter(|variable| variable.to_string_lossy().starts_with("HEADWORKS_")) {
+        command.env_remove(variable);
     }
 }
 

@@ -39,16 +39,32 @@ impl Parents {
         spacing: &str,
         zones: &[&str],
     ) -> Result<Self, Failure> {
+        Self::with_threads(folder, limits, spacing, zones, None).await
+    }
+
+    /// The same, with so many threads in each for what is asynchronous.
+    pub(super) async fn with_threads(
+        folder: Folder,
+        limits: &str,
+        spacing: &str,
+        zones: &[&str],
+        threads: Option<u32>,
+    ) -> Result<Self, Failure> {
         let file = folder.path().join("limits.yaml");
         std::fs::write(&file, limits)?;
         let args = ["controller", "--limits", &file.display().to_string(), "--report-spacing", spacing];
-        let controller = Parent::start("controller", &args).await?;
+        let controller = Parent::start("controller", &args, threads).await?;
         let mut parents = Self { controller, aggregators: Vec::with_capacity(zones.len()), folder };
         for zone in zones {
             let args = ["aggregator", "--zone", zone, "--controllers", &parents.controller.url];
-            parents.aggregators.push(Parent::start(&format!("aggregator-{zone}"), &args).await?);
+            parents.aggregators.push(Parent::start(&format!("aggregator-{zone}"), &args, threads).await?);
         }
         Ok(parents)
+    }
+
+    /// The first aggregator, or else the controller.
+    pub(super) fn of(&self, aggregator: bool) -> &Parent {
+        self.aggregators.first().filter(|_| aggregator).unwrap_or(&self.controller)
     }
 
     /// An error if one of them has ended.
@@ -59,11 +75,18 @@ impl Parents {
 }
 
 impl Parent {
-    async fn start(name: &str, args: &[&str]) -> Result<Self, Failure> {
-        let mut node = Node::start(name, &[args, &["--listen", FREE, "--admin", FREE]].concat())?;
+    async fn start(name: &str, args: &[&str], threads: Option<u32>) -> Result<Self, Failure> {
+        let common = ["--id", name, "--listen", FREE, "--admin", FREE];
+        let mut node = Node::launch(name, &[args, &common].concat(), threads)?;
         let url = format!("http://{}", node.address_of("tree").await?);
         let admin = node.address_of("admin").await?;
         Ok(Self { node, url, admin })
+    }
+
+    /// What it sees.
+    pub(super) async fn status(&self) -> Result<NodeStatus, Failure> {
+        let status = ask(&self.admin).await;
+        status.ok_or_else(|| Failure::Failed(format!("http://{} does not answer", self.admin)))
     }
 
     /// Whether it answers, has a fresh plan, and hears so many agents at or below its children.

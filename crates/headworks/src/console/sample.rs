@@ -101,8 +101,8 @@ fn add_zone<'a>(
         let Some(of_limit) = key(number).and_then(|key| watched.get_mut(&*key.limit)) else { continue };
         let zone = of_limit.zones.entry(child.hello.zone.clone()).or_default();
         zone.offered += held.demand();
-        zone.dropped += held.demand() * held.dropped;
-        zone.would_drop += held.demand() * held.would_drop;
+        zone.dropped += held.demand() * f64::from(held.dropped);
+        zone.would_drop += held.demand() * f64::from(held.would_drop);
     }
 }
 

@@ -115,7 +115,7 @@ impl<'s> Talk<'s> {
     async fn converse(
         &mut self,
         reports: &mut Reports,
-        mut plans: mpsc::Receiver<Plan>,
+        mut plans: mpsc::Receiver<Box<Plan>>,
         stream: StreamId,
     ) -> Result<(), Status> {
         let mut beat = interval(BEAT);
@@ -127,7 +127,7 @@ impl<'s> Talk<'s> {
             tokio::select! {
                 () = self.attached.visitor().left() => return Ok(()),
                 plan = plans.recv() => match plan {
-                    Some(plan) => self.refused += self.proxy.plan(plan, self.clock.now()),
+                    Some(plan) => self.refused += self.proxy.plan(*plan, self.clock.now()),
                     None => return Ok(()),
                 },
                 // Not to read is to slow Envoy: its messages stay in its own process.

@@ -1,8 +1,10 @@
 //! One connection: HTTP/1 or HTTP/2 with its bounds, and a graceful end.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::task::{Context, Waker};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use axum::BoxError;
 use axum::http::{Request, Response};
@@ -35,15 +37,13 @@ pub(crate) enum Spoken {
 #[derive(Clone)]
 pub(super) struct Protocol {
     spoken: Spoken,
-    http1: http1::Builder,
-    http2: http2::Builder<AtOnce>,
     bounds: Bounds,
     shutdown: CancellationToken,
 }
 
 impl Protocol {
     pub(super) fn new(spoken: Spoken, bounds: Bounds, shutdown: CancellationToken) -> Self {
-        Self { spoken, http1: http1(bounds), http2: http2(bounds), bounds, shutdown }
+        Self { spoken, bounds, shutdown }
     }
 
     /// Answers what comes over `stream` until it ends; at shutdown, until the requests in flight are answered.
@@ -59,7 +59,7 @@ impl Protocol {
         let ended = match self.spoken {
             Spoken::Http1 => {
                 let stream = TokioIo::new(Box::pin(stream));
-                let mut connection = pin!(self.http1.serve_connection(stream, service));
+                let mut connection = pin!(http1(self.bounds).serve_connection(stream, service));
                 tokio::select! {
                     biased;
                     ended = connection.as_mut() => ended,
@@ -72,14 +72,15 @@ impl Protocol {
             Spoken::Grpc => {
                 // Who is there answers pings, so silence is the end: also of one that never begins to speak.
                 stream.set_read_timeout(Some(self.bounds.silence));
-                let stream = TokioIo::new(Box::pin(stream));
-                let mut connection = pin!(self.http2.serve_connection(stream, service));
+                let (stream, batch) = (TokioIo::new(Box::pin(stream)), Batch::default());
+                let mut connection =
+                    pin!(http2(self.bounds, batch.clone()).serve_connection(stream, service));
                 tokio::select! {
                     biased;
-                    ended = connection.as_mut() => ended,
+                    ended = batch.with(connection.as_mut()) => ended,
                     () = self.shutdown.cancelled() => {
                         connection.as_mut().graceful_shutdown();
-                        connection.await
+                        batch.with(connection).await
                     }
                 }
             }
@@ -100,8 +101,8 @@ fn http1(bounds: Bounds) -> http1::Builder {
     http
 }
 
-fn http2(bounds: Bounds) -> http2::Builder<AtOnce> {
-    let mut http = http2::Builder::new(AtOnce);
+fn http2(bounds: Bounds, batch: Batch) -> http2::Builder<Batch> {
+    let mut http = http2::Builder::new(batch);
     http.timer(TokioTimer::new())
         .keep_alive_interval(bounds.silence / 3)
         .keep_alive_timeout(bounds.silence / 3)
@@ -113,20 +114,50 @@ fn http2(bounds: Bounds) -> http2::Builder<AtOnce> {
     http
 }
 
-/// Runs what a request needs where the connection is read, as far as that goes: most are answered without waiting for
-/// anything, and a task for each would take longer than its answer.
-#[derive(Clone, Copy, Debug)]
-struct AtOnce;
+/// Requests of one connection that came in together.
+///
+/// They are answered where the connection is read, as far as that goes, and their answers go out together. Most wait for nothing: a task
+/// for each takes longer than its answer, and so does a write.
+#[derive(Clone, Default)]
+struct Batch(Arc<Mutex<Vec<Work>>>);
 
-impl<F> Executor<F> for AtOnce
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Batch {
+    fn take(&self) -> Vec<Work> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Drives a connection, and what its requests need.
+    async fn with<C: Future>(&self, mut connection: Pin<&mut C>) -> C::Output {
+        poll_fn(|context| {
+            loop {
+                if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                    return Poll::Ready(ended);
+                }
+                let batch = self.take();
+                if batch.is_empty() {
+                    return Poll::Pending;
+                }
+                batch.into_iter().for_each(begin);
+            }
+        })
+        .await
+    }
+}
+
+/// Does what can be done at once; a task does the rest. It polls the work again first, and is woken from then on.
+fn begin(mut work: Work) {
+    if work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+        tokio::spawn(work);
+    }
+}
+
+impl<F> Executor<F> for Batch
 where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, future: F) {
-        let mut future: Pin<Box<F>> = Box::pin(future);
-        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-            // Its task polls it again first, and is woken from then on.
-            tokio::spawn(future);
-        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::pin(future));
     }
 }

@@ -83,6 +83,9 @@ pub(crate) struct NodeStatus {
     /// The Envoys that take quotas from an aggregator, if it serves any. Their streams are among the children, as agents.
     #[serde(default)]
     pub(crate) rlqs: Option<RlqsView>,
+    /// Reports of children that were taken in.
+    #[serde(default)]
+    pub(crate) reports: u64,
     /// Reports that had to wait, since their child sent too many.
     #[serde(default)]
     pub(crate) reports_throttled: u64,

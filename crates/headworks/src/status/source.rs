@@ -75,6 +75,7 @@ fn of_parent<S: Seat>(seat: &S, set: &LimitSet, now: Moment) -> NodeStatus {
         refused_entries: seat.doubts().refused,
         clipped_entries: seat.doubts().clipped,
         twins: children.twins(),
+        reports: children.reports(),
         zones: zones(children).into_iter().map(zone).collect(),
         children: children_of(children, now),
         limits: limits(set, children).iter().map(|status| of_limit(status, &tightest, children)).collect(),

@@ -4,24 +4,26 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::http;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt as _};
 use headworks_agent::tls::Tls;
 use headworks_core::message::Hello;
-use headworks_proto::{FromChild, MAX_REPORT_BYTES, wire};
+use headworks_proto::{EncodedPlan, FromChild, MAX_REPORT_BYTES, wire};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
-use tonic::server::NamedService;
+use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tower::Service;
 
 use super::Seat;
+use super::codec::TreeCodec;
 use super::driver::{Handle, Input, PlanBox, StreamId};
 use super::gate::Gate;
 use super::pace::Pace;
@@ -35,6 +37,8 @@ const KEEPALIVE: Duration = Duration::from_secs(5);
 /// Streams on one connection. A child needs one; more is somebody else's program.
 const STREAMS_PER_CONNECTION: u32 = 16;
 
+/// Where a child's stream is opened.
+const ATTACH: &str = "/headworks.v1.Tree/Attach";
 /// Bytes of a request's head; a child's has a few hundred.
 const HEAD_BYTES: u32 = 8 * 1024;
 /// Streams that were reset before they were looked at. More of them at once end the connection.
@@ -54,9 +58,7 @@ pub(crate) async fn serve<S: Seat>(
     handle: Handle<S>,
     shutdown: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
-    let service = Downlink { handle, shutdown: shutdown.clone() };
-    let server = wire::tree_server::TreeServer::new(service).max_decoding_message_size(MAX_REPORT_BYTES);
-    port.serve(server, shutdown).await
+    port.serve(Downlink { handle, shutdown: shutdown.clone() }, shutdown).await
 }
 
 impl TreePort {
@@ -95,15 +97,48 @@ struct Downlink<S: Seat> {
     shutdown: CancellationToken,
 }
 
-type Plans = Pin<Box<dyn Stream<Item = Result<wire::ParentMessage, Status>> + Send>>;
+impl<S: Seat> Clone for Downlink<S> {
+    fn clone(&self) -> Self {
+        Self { handle: self.handle.clone(), shutdown: self.shutdown.clone() }
+    }
+}
 
-impl<S: Seat> wire::tree_server::Tree for Downlink<S> {
-    type AttachStream = Plans;
+type Plans = Pin<Box<dyn Stream<Item = Result<EncodedPlan, Status>> + Send>>;
+type Soon<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-    fn attach<'a: 'f, 'f>(
-        &'a self,
-        request: Request<Streaming<wire::ChildMessage>>,
-    ) -> Pin<Box<dyn Future<Output = Result<Response<Plans>, Status>> + Send + 'f>> {
+impl<S: Seat> NamedService for Downlink<S> {
+    const NAME: &'static str = wire::tree_server::SERVICE_NAME;
+}
+
+/// What the generated server would do, but for the codec: plans come encoded already.
+impl<S: Seat> Service<http::Request<Body>> for Downlink<S> {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Soon<Result<http::Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        if request.uri().path() != ATTACH {
+            return Box::pin(async { Ok(Status::unimplemented("there is only Attach").into_http()) });
+        }
+        let service = self.clone();
+        Box::pin(async move {
+            let mut grpc = Grpc::new(TreeCodec).max_decoding_message_size(MAX_REPORT_BYTES);
+            Ok(grpc.streaming(service, request).await)
+        })
+    }
+}
+
+impl<S: Seat> StreamingService<wire::ChildMessage> for Downlink<S> {
+    type Response = EncodedPlan;
+    type ResponseStream = Plans;
+    type Future = Soon<Result<Response<Plans>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<wire::ChildMessage>>) -> Self::Future {
+        let Self { handle, shutdown } = self.clone();
         Box::pin(async move {
             let visitor = Visitor::of(&request)?;
             let mut messages = request.into_inner();
@@ -111,9 +146,9 @@ impl<S: Seat> wire::tree_server::Tree for Downlink<S> {
             visitor.may_be(&hello)?;
             let attached = visitor.attach();
             let (plans, outgoing) = mpsc::channel(1);
-            let stream = self.handle.greet(hello, PlanBox::Stream(plans)).await;
-            tokio::spawn(listen(self.handle.clone(), stream, messages, attached, self.shutdown.clone()));
-            Ok(Response::new(Box::pin(ReceiverStream::new(outgoing)) as Plans))
+            let stream = handle.greet(hello, PlanBox::Stream(plans)).await;
+            tokio::spawn(listen(handle, stream, messages, attached, shutdown));
+            Ok(Response::new(Box::pin(ReceiverStream::new(outgoing).map(|plan| Ok(*plan))) as Plans))
         })
     }
 }

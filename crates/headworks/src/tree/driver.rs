@@ -12,7 +12,7 @@ use headworks_core::children::ChildId;
 use headworks_core::message::{Hello, Plan, Report};
 use headworks_core::node::Node;
 use headworks_core::units::Moment;
-use headworks_proto::wire;
+use headworks_proto::{EncodedPlan, PlanEncoder};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
@@ -26,6 +26,10 @@ const TICK: Duration = Duration::from_secs(1);
 const FLUSH: Duration = Duration::from_millis(20);
 /// Time for taking what has arrived, until what follows from it is pushed.
 const TAKING: Duration = Duration::from_millis(10);
+/// How long each plan that a push sent keeps the next push away, so that no more than 10 000 a second are sent besides heartbeats. In a
+/// surge on ten thousand children, news would else be pushed to all of them fifty times a second. Heartbeats keep nothing away: what
+/// is news after a quiet second is pushed at once.
+const REST: Duration = Duration::from_micros(100);
 /// Messages waiting for the owner; streams wait when it is behind.
 const INBOX: usize = 4096;
 
@@ -33,12 +37,13 @@ const INBOX: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StreamId(pub(crate) u64);
 
-/// What a child is sent into: room for one plan.
+/// What a child is sent into: room for one plan. Boxed, since a channel has places for many, each as large as what it carries,
+/// and there are as many channels as children.
 pub(crate) enum PlanBox {
     /// Of one at the other end of a stream.
-    Stream(mpsc::Sender<Result<wire::ParentMessage, tonic::Status>>),
+    Stream(mpsc::Sender<Box<EncodedPlan>>),
     /// Of one in this process.
-    Here(mpsc::Sender<Plan>),
+    Here(mpsc::Sender<Box<Plan>>),
 }
 
 impl PlanBox {
@@ -50,10 +55,10 @@ impl PlanBox {
     }
 
     /// A child that is gone needs no plan.
-    fn put(&self, plan: Plan) {
+    fn put(&self, plan: Plan, encoder: &mut PlanEncoder) {
         match self {
-            Self::Stream(plans) => drop(plans.try_send(Ok(headworks_proto::plan_message(&plan)))),
-            Self::Here(plans) => drop(plans.try_send(plan)),
+            Self::Stream(plans) => drop(plans.try_send(Box::new(encoder.encode(&plan)))),
+            Self::Here(plans) => drop(plans.try_send(Box::new(plan))),
         }
     }
 }
@@ -139,7 +144,13 @@ impl<S: Seat> Handle<S> {
 pub(crate) fn start<S: Seat>(name: &str, seat: S, clock: Clock) -> std::io::Result<Handle<S>> {
     let (inbox, inputs) = mpsc::channel(INBOX);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    let driver = Driver { seat, clock, streams: HashMap::new(), dirty: false };
+    let driver = Driver {
+        seat,
+        clock,
+        streams: HashMap::new(),
+        encoder: PlanEncoder::default(),
+        pushes: Pushes::default(),
+    };
     thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(driver.run(inputs)))?;
     Ok(Handle { inputs: inbox, streams: Arc::default() })
 }
@@ -155,7 +166,20 @@ struct Driver<S: Seat> {
     seat: S,
     clock: Clock,
     streams: HashMap<StreamId, Stream>,
-    dirty: bool,
+    encoder: PlanEncoder,
+    pushes: Pushes,
+}
+
+/// Who may have something to hear, and from when on there may be a push.
+#[derive(Default)]
+struct Pushes {
+    /// Streams that said something since the last push, or had no room then.
+    stirred: Vec<StreamId>,
+    /// Something came that may concern any of them.
+    all: bool,
+    /// What all children had been told of.
+    revision: u64,
+    after: Moment,
 }
 
 impl<S: Seat> Driver<S> {
@@ -198,7 +222,11 @@ impl<S: Seat> Driver<S> {
 
     fn take(&mut self, input: Input<S>) {
         let now = self.clock.now();
-        self.dirty = true;
+        match &input {
+            Input::Hello { stream, .. } | Input::Report { stream, .. } => self.pushes.stirred.push(*stream),
+            Input::Nonsense { .. } | Input::Ask(_) | Input::Leave(_) => {}
+            Input::Gone { .. } | Input::Own(_) => self.pushes.all = true,
+        }
         match input {
             Input::Hello { stream, hello, plans } => self.hello(stream, hello, plans, now),
             Input::Report { stream, report, refused } => self.report(stream, &report, refused, now),
@@ -258,7 +286,8 @@ impl<S: Seat> Driver<S> {
     fn tick(&mut self) {
         let now = self.clock.now();
         self.seat.tick(now);
-        self.push(now, |seat, child| {
+        let all = self.streams.keys().copied().collect();
+        self.push(all, now, |seat, child| {
             let node = seat.node();
             node.has_news_for(child) || node.owes_heartbeat(child, now)
         });
@@ -267,22 +296,34 @@ impl<S: Seat> Driver<S> {
     fn flush(&mut self) {
         let now = self.clock.now();
         self.seat.speak(now);
-        if std::mem::take(&mut self.dirty) {
-            self.push(now, |seat, child| seat.node().has_news_for(child));
+        if now < self.pushes.after {
+            return;
         }
+        let revision = self.seat.node().children().revision();
+        let all = std::mem::take(&mut self.pushes.all)
+            || std::mem::replace(&mut self.pushes.revision, revision) != revision;
+        let stirred = std::mem::take(&mut self.pushes.stirred);
+        let streams = if all { self.streams.keys().copied().collect() } else { stirred };
+        let sent = self.push(streams, now, |seat, child| seat.node().has_news_for(child));
+        self.pushes.after = now + REST * sent;
     }
 
-    /// Sends plans to the children that want one and have room for it; the others get theirs with a later push.
-    fn push(&mut self, now: Moment, wants: impl Fn(&S, ChildId) -> bool) {
-        for stream in self.streams.values() {
+    /// Sends plans to those of these children that want one and have room for it; the others get theirs with a later push.
+    /// How many were sent.
+    fn push(&mut self, streams: Vec<StreamId>, now: Moment, wants: impl Fn(&S, ChildId) -> bool) -> u32 {
+        let mut sent = 0;
+        for id in streams {
+            let Some(stream) = self.streams.get(&id) else { continue };
             if !wants(&self.seat, stream.child) {
                 continue;
             }
             if !stream.plans.has_room() {
-                self.dirty = true;
+                self.pushes.stirred.push(id);
             } else if let Some(plan) = self.seat.node_mut().plan_for(stream.child, now) {
-                stream.plans.put(plan);
+                stream.plans.put(plan, &mut self.encoder);
+                sent += 1;
             }
         }
+        sent
     }
 }

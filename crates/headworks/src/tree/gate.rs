@@ -16,7 +16,7 @@ use crate::serve::{Accepts, Listener, Socket};
 
 /// Connections open at once. Beyond it no more are accepted, so that a flood fills the kernel's queue, not this
 /// process's descriptors and memory.
-const CONNECTIONS: usize = 16_384;
+const CONNECTIONS: usize = 32_768;
 /// Those among them that have not said hello: so a flood of strangers leaves room for children that are attached, and
 /// thousands that come back at once are let in by turns.
 const STRANGERS: usize = 4096;

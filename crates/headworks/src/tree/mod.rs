@@ -3,6 +3,7 @@
 //! One thread owns the state. Streams send it messages over a bounded channel; it answers into a one-place box per
 //! child, so that a slow child gets the newest plan when it is ready, never a queue of old ones.
 
+mod codec;
 mod connection;
 mod downlink;
 mod driver;

@@ -1,6 +1,6 @@
 //! Who counts where: threads for themselves in hot buckets, prepared requests in cells of their own, all others together.
 
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, PoisonError};
 
 use headworks_core::units::Moment;
@@ -77,18 +77,37 @@ impl Ledger {
     }
 
     /// A prepared request counts in a cell of its own, and holds on to the record: it is not forgotten.
-    pub(in crate::limiter) fn lend(&self, number: u32) -> Option<(Held, Arc<Cell>)> {
+    /// `None` if it is no longer these buckets'.
+    pub(in crate::limiter) fn lend(&self, number: u32, owner: u32) -> Option<(Held, Arc<Cell>)> {
         let held = self.slab.hold(number)?;
         let cell = Arc::<Cell>::default();
         let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
+        let others = stripes.prepared.get(&number).is_some_and(|cells| !cells.is_empty());
+        if !held.record().pin(owner) {
+            if !others {
+                held.record().unpin();
+            }
+            return None;
+        }
         stripes.prepared.entry(number).or_default().push(cell.clone());
-        held.record().set_pinned(true);
         self.threads.fetch_add(1, Relaxed);
         Some((held, cell))
     }
 
+    /// What prepared requests have worked out in an earlier one is old.
+    #[inline(always)]
+    pub(in crate::limiter) fn epoch(&self) -> u64 {
+        self.epoch.load(Acquire)
+    }
+
+    /// Another begins.
+    pub(in crate::limiter) fn begin_epoch(&self) {
+        self.epoch.fetch_add(1, Release);
+    }
+
     /// The record is nobody's any more. What is still counted in cells that were lent is of no bucket.
     pub(super) fn recall(&self, number: u32) {
+        self.begin_epoch();
         let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
         let cells = stripes.prepared.remove(&number).unwrap_or_default();
         if let Some(record) = self.slab.get(number) {
@@ -106,7 +125,9 @@ impl Ledger {
         let is_last = cells.is_empty();
         if let Some(record) = self.slab.get(number) {
             record.bring_in(cell.tally.counts());
-            record.set_pinned(!is_last);
+            if is_last {
+                record.unpin();
+            }
         }
         if is_last {
             stripes.prepared.remove(&number);

@@ -89,7 +89,9 @@ impl Handle {
 
     /// From now on its values are tracked, or not.
     pub(crate) fn set_away(&self, away: bool) {
-        self.record().iter().for_each(|record| record.set_away(away));
+        if self.record().is_some_and(|record| record.set_away(away)) && away {
+            self.ledger.begin_epoch();
+        }
     }
 
     /// Whether a request asked for it since the last call.

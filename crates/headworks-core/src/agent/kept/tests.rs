@@ -62,12 +62,9 @@ fn plan(digest: crate::limits::Digest) -> Plan {
         generation: 4,
         limits: None,
         names: vec![(BucketNumber(7), whole("checkout"))],
-        shared: vec![PlanEntry {
-            bucket: BucketNumber(7),
-            headroom: Headroom::new(0.8).unwrap(),
-            tokens: None,
-        }],
-        private: Vec::new(),
+        shared: [PlanEntry { bucket: BucketNumber(7), headroom: Headroom::new(0.8).unwrap(), tokens: None }]
+            .into(),
+        private: [].into(),
         switch: crate::switch::Switch::default(),
         untracked: Vec::new(),
         forgets: true,

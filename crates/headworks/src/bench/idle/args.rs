@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::duration;
+use crate::bench::span;
 
 /// Measure what a fleet at rest costs its aggregator and its controller.
 ///
@@ -43,13 +43,6 @@ pub(crate) struct IdleArgs {
     /// Print the figures as JSON
     #[arg(long, env = "HEADWORKS_BENCH_JSON")]
     pub(crate) json: bool,
-}
-
-/// Processor time is told in hundredths of a second: shorter, it would be told too roughly.
-fn span(text: &str) -> Result<Duration, String> {
-    let span = duration::parse(text)?;
-    let is_sound = (Duration::from_secs(1)..=Duration::from_secs(60 * 60)).contains(&span);
-    is_sound.then_some(span).ok_or_else(|| "write a time from 1s to 1h, such as 20s".to_owned())
 }
 
 #[cfg(test)]

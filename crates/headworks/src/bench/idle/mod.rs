@@ -3,7 +3,6 @@
 mod args;
 mod crowd;
 mod report;
-mod usage;
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -13,11 +12,11 @@ use tokio::time::{Instant, sleep};
 use super::folder::Folder;
 use super::parents::{Parents, until_it_stands};
 use super::tell;
+use super::usage::{self, Usage};
 use crate::failure::Failure;
 use crate::shutdown;
 use crowd::Crowd;
 use report::{Cost, Report};
-use usage::Usage;
 
 pub(crate) use args::IdleArgs;
 
@@ -29,17 +28,12 @@ const ZONE: &str = "a";
 const SPACING: &str = "50ms";
 /// How long the fleet rests before anything is measured.
 const REST: Duration = Duration::from_secs(12);
-/// Open files that a process needs besides those for agents: its listeners, logs, and what the runtime has.
-const OTHER_FILES: u64 = 64;
 /// One limit for all, one for each caller.
 const LIMITS: &str = "limits:\n  - name: api\n    rate: 1000000/second\n  - name: per-caller\n    per: [caller]\n    rate: 10000/second\n";
 
 /// Runs `bench idle`.
 pub(crate) async fn idle(args: &IdleArgs) -> Result<(), Failure> {
-    if !cfg!(target_os = "linux") {
-        return Err(Failure::Failed("bench idle reads /proc as Linux has it: run it on Linux".to_owned()));
-    }
-    check_open_files(args.agents, usage::most_open_files()?)?;
+    usage::check_open_files(args.agents)?;
     let stop = shutdown::on_signal()?;
     // Dropping what runs ends its agents, kills its processes and removes its folder.
     let measured = stop.run_until_cancelled(measure(args)).await;
@@ -48,18 +42,6 @@ pub(crate) async fn idle(args: &IdleArgs) -> Result<(), Failure> {
     // A reader that has gone away wants no report, and is no failure.
     let _ = writeln!(io::stdout(), "{}", if args.json { report.to_json() } else { report.to_string() });
     Ok(())
-}
-
-/// An error if agents need more open files than a process may have; nothing is raised unasked.
-fn check_open_files(agents: u32, most: Option<u64>) -> Result<(), Failure> {
-    let needed = u64::from(agents) + OTHER_FILES;
-    match most {
-        Some(most) if most < needed => Err(Failure::Failed(format!(
-            "{agents} agents need {needed} open files in a process, and this shell allows {most}: \
-             run `ulimit -n {needed}` first, or give fewer --agents"
-        ))),
-        _ => Ok(()),
-    }
 }
 
 async fn measure(args: &IdleArgs) -> Result<Report, Failure> {
@@ -103,13 +85,6 @@ fn usages(parents: &Parents) -> Result<[Usage; 2], Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn too_few_open_files_are_named_with_what_to_do() {
-        let error = check_open_files(1000, Some(1063)).unwrap_err().to_string();
-        assert!(error.contains("allows 1063") && error.contains("ulimit -n 1064"), "{error}");
-        assert!(check_open_files(1000, Some(1064)).is_ok() && check_open_files(1000, None).is_ok());
-    }
 
     #[test]
     fn its_limits_are_sound() {

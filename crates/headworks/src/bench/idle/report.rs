@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::usage::Usage;
+use crate::bench::usage::Usage;
 
 /// What a fleet at rest costs.
 #[derive(Debug, Serialize)]

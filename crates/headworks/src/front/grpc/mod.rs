@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use axum::http::{Request, Response};
 use envoy_types::pb::envoy::service::auth::v3::authorization_server::AuthorizationServer;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitServiceServer;
 use futures_util::future::Either;
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -35,7 +34,6 @@ use rls::Rls;
 pub(crate) use authz::{AuthzSettings, Fact};
 pub(crate) use counts::GrpcCounts;
 
-type RlsServer = RateLimitServiceServer<Rls>;
 type AuthzServer = AuthorizationServer<ExtAuthz>;
 
 /// Largest message. A proxy puts headers of its clients into it, of 60 KiB by its default, and an error would let a request
@@ -49,7 +47,7 @@ const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/envoy.bin")
 /// The gRPC API as a service; all connections share one limiter.
 #[derive(Clone)]
 pub(crate) struct GrpcFront {
-    rls: RlsServer,
+    rls: Rls,
     authz: AuthzServer,
     others: Routes,
 }
@@ -74,11 +72,8 @@ impl GrpcFront {
             .add_service(described().build_v1().map_err(failed)?)
             .add_service(described().build_v1alpha().map_err(failed)?)
             .prepare();
-        let front = Self {
-            rls: RlsServer::new(rls).max_decoding_message_size(MAX_MESSAGE_BYTES),
-            authz: AuthzServer::new(authz).max_decoding_message_size(MAX_MESSAGE_BYTES),
-            others,
-        };
+        let front =
+            Self { rls, authz: AuthzServer::new(authz).max_decoding_message_size(MAX_MESSAGE_BYTES), others };
         Ok((front, Readiness(reporter)))
     }
 }
@@ -92,7 +87,7 @@ impl Readiness {
         loop {
             let status =
                 if *ready.borrow_and_update() { ServingStatus::Serving } else { ServingStatus::NotServing };
-            for service in ["", RlsServer::NAME, AuthzServer::NAME] {
+            for service in ["", Rls::NAME, AuthzServer::NAME] {
                 self.0.set_service_status(service, status).await;
             }
             if ready.changed().await.is_err() {
@@ -102,12 +97,8 @@ impl Readiness {
     }
 }
 
-/// Whether a path is a method of this service.
-fn is_of<S: NamedService>(path: &str) -> bool {
-    path.strip_prefix('/')
-        .and_then(|path| path.strip_prefix(S::NAME))
-        .is_some_and(|rest| rest.starts_with('/'))
-}
+/// The method of external authorization.
+const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
@@ -118,10 +109,10 @@ impl Service<Request<Incoming>> for GrpcFront {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let path = request.uri().path();
-        if is_of::<RlsServer>(path) {
+        if path == Rls::PATH {
             return Either::Left(in_time(self.rls.clone().call(request)));
         }
-        if is_of::<AuthzServer>(path) {
+        if path == CHECK {
             return Either::Left(in_time(self.authz.clone().call(request)));
         }
         Either::Right(Box::pin(self.others.clone().call(request)))

@@ -31,6 +31,11 @@ pub(super) enum By {
 }
 
 impl Said {
+    /// What is said where no limit has a say.
+    pub(super) fn nothing() -> Self {
+        Self { passes: true, by: None }
+    }
+
     pub(super) fn by_limits(decided: Decided) -> Self {
         let by = decided.by.map(|(limit, told)| (By::Limit(limit.name.clone()), told));
         Self { passes: decided.allowed, by }
@@ -111,7 +116,7 @@ fn until(passes: bool, told: &Told, draw: f64) -> Option<Duration> {
 /// What clients are told of the limit that refused, as by `/allow`.
 fn headers(refused: &Said, draw: f64) -> Vec<HeaderValue> {
     let Some((_, told)) = &refused.by else { return Vec::new() };
-    told.headers(draw).into_iter().map(|(key, value)| header(key, &value.to_string())).collect()
+    told.headers(draw).map(|(key, value)| header(key, &value.to_string())).collect()
 }
 
 fn header(key: &str, value: &str) -> HeaderValue {

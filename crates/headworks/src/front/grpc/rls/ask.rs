@@ -1,8 +1,6 @@
 //! What a request of the rate limit service asks: its descriptors as attributes. Pure.
 
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::RateLimitOverride;
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use envoy_types::pb::envoy::r#type::v3::RateLimitUnit;
 use headworks_core::attributes::Attributes;
 use headworks_core::exact::Rule;
@@ -10,6 +8,7 @@ use headworks_core::limits::Algorithm;
 use headworks_core::units::{Rate, Unit};
 use smallvec::SmallVec;
 
+use super::wire::{Descriptor, Request};
 use crate::front::query::{MAX_ATTRIBUTES, MAX_COST, MAX_NAME_BYTES, MAX_VALUE_BYTES};
 
 /// Most descriptors of one request: each is decided by itself, and a proxy sends a few.
@@ -25,7 +24,7 @@ const DOMAIN: &str = "domain";
 #[derive(Debug)]
 pub(super) struct Asked<'r> {
     /// The domain, and then the entries that have a value, in their order.
-    pairs: SmallVec<[(&'r str, &'r str); 8]>,
+    pairs: SmallVec<[(&'r str, &'r str); 4]>,
     pub(super) hits: Hits,
     /// What holds in place of the limits in force.
     pub(super) instead: Option<Instead>,
@@ -42,6 +41,8 @@ impl Asked<'_> {
 pub(super) enum Hits {
     /// Takes so much; what each limit says of a request that does not say.
     Take(Option<u32>),
+    /// Meets none.
+    None,
     /// Takes nothing.
     Look,
     /// Gives back so much.
@@ -69,8 +70,8 @@ pub(super) enum AskError {
     NoDescriptors,
     #[error("{0} descriptors: at most {MAX_DESCRIPTORS} are taken")]
     ManyDescriptors(usize),
-    #[error("descriptor {0} has no entries: give it one action at least")]
-    NoEntries(usize),
+    #[error("no descriptor has an entry: give the route an action that does not depend on the client")]
+    NoEntries,
     #[error("descriptor {0} has more than {MAX_ENTRIES} entries: send those that limits match on")]
     ManyEntries(usize),
     #[error("descriptor {0} has an entry without a key: set its descriptor_key")]
@@ -81,6 +82,8 @@ pub(super) enum AskError {
     Twice(usize, String),
     #[error("a key of descriptor {0}, or the domain, is longer than {MAX_NAME_BYTES} bytes: shorten it")]
     LongKey(usize),
+    #[error("a key of descriptor {0}, or the domain, is not UTF-8: write it in UTF-8")]
+    NotUtf8(usize),
     #[error("a key or value of descriptor {0}, or the domain, has control characters: leave them out")]
     Control(usize),
     #[error("the limit of descriptor {0} has the unit {1}: use one from SECOND (1) to YEAR (6)")]
@@ -88,70 +91,91 @@ pub(super) enum AskError {
 }
 
 /// Reads a request.
-pub(super) fn read(request: &RateLimitRequest) -> Result<SmallVec<[Asked<'_>; 4]>, AskError> {
-    if request.domain.is_empty() {
+pub(super) fn read(request: &Request) -> Result<SmallVec<[Asked<'_>; 1]>, AskError> {
+    let domain = name(0, &request.domain)?;
+    if domain.is_empty() {
         return Err(AskError::NoDomain);
     }
-    check_name(0, &request.domain)?;
     match request.descriptors.len() {
         0 => return Err(AskError::NoDescriptors),
         many if many > MAX_DESCRIPTORS => return Err(AskError::ManyDescriptors(many)),
         _ => {}
     }
+    // Where a header is absent by which an action goes, Envoy sends a descriptor without entries. That meets no limit, and an error would
+    // let the client that left the header out pass all the others.
+    if request.descriptors.iter().all(|descriptor| descriptor.entries.is_empty()) {
+        return Err(AskError::NoEntries);
+    }
     let asked = request.descriptors.iter().enumerate();
-    asked.map(|(place, descriptor)| read_one(place, request, descriptor)).collect()
+    asked.map(|(place, descriptor)| read_one(place, domain, request.hits_addend, descriptor)).collect()
 }
 
 fn read_one<'r>(
     place: usize,
-    request: &'r RateLimitRequest,
-    descriptor: &'r RateLimitDescriptor,
+    domain: &'r str,
+    hits_of_request: u32,
+    descriptor: &'r Descriptor,
 ) -> Result<Asked<'r>, AskError> {
-    if descriptor.entries.is_empty() {
-        return Err(AskError::NoEntries(place));
-    }
     if descriptor.entries.len() > MAX_ENTRIES {
         return Err(AskError::ManyEntries(place));
     }
-    let mut pairs: SmallVec<[(&str, &str); 8]> = SmallVec::new();
-    pairs.push((DOMAIN, &request.domain));
-    let mut hits = hits(request.hits_addend, descriptor);
+    let mut pairs: SmallVec<[(&str, &str); 4]> = SmallVec::new();
+    pairs.push((DOMAIN, domain));
+    let mut hits = if descriptor.entries.is_empty() { Hits::None } else { hits(hits_of_request, descriptor) };
     for entry in &descriptor.entries {
-        if entry.key.is_empty() {
+        let key = name(place, &entry.key)?;
+        if key.is_empty() {
             return Err(AskError::NoKey(place));
         }
-        check_name(place, &entry.key)?;
-        if pairs.iter().any(|(key, _)| *key == entry.key) {
-            return Err(AskError::Twice(place, entry.key.clone()));
+        if pairs.iter().any(|(other, _)| *other == key) {
+            return Err(AskError::Twice(place, key.to_owned()));
         }
-        if entry.value.chars().any(|c| c.is_control() && c != '\t') {
-            return Err(AskError::Control(place));
-        }
-        if entry.value.len() > MAX_VALUE_BYTES {
-            // Clients of the proxy choose values, and an error would let their requests pass.
-            hits = Hits::Excess;
-        } else if !entry.value.is_empty() {
-            pairs.push((&entry.key, &entry.value));
+        match value(&entry.value) {
+            Value::Counts("") => {}
+            Value::Counts(value) => pairs.push((key, value)),
+            Value::Excess => hits = Hits::Excess,
+            Value::Control => return Err(AskError::Control(place)),
         }
     }
     let instead = descriptor.limit.as_ref().map(|limit| Instead::of(place, limit)).transpose()?;
     Ok(Asked { pairs, hits, instead })
 }
 
-fn check_name(place: usize, name: &str) -> Result<(), AskError> {
-    if name.len() > MAX_NAME_BYTES {
+/// A domain or a key, which the proxy's configuration says.
+fn name(place: usize, bytes: &[u8]) -> Result<&str, AskError> {
+    if bytes.len() > MAX_NAME_BYTES {
         return Err(AskError::LongKey(place));
     }
+    let name = str::from_utf8(bytes).map_err(|_| AskError::NotUtf8(place))?;
     if name.chars().any(char::is_control) {
         return Err(AskError::Control(place));
     }
-    Ok(())
+    Ok(name)
+}
+
+/// What a value is worth.
+enum Value<'v> {
+    Counts(&'v str),
+    /// Longer than what is counted, or no text. Clients of the proxy choose values, and an error would let their requests pass: they are
+    /// refused.
+    Excess,
+    /// No header has such characters, so that no client of a proxy gets here.
+    Control,
+}
+
+fn value(bytes: &[u8]) -> Value<'_> {
+    match str::from_utf8(bytes) {
+        Ok(value) if bytes.len() <= MAX_VALUE_BYTES => {
+            let has_control = value.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
+            if has_control { Value::Control } else { Value::Counts(value) }
+        }
+        _ => Value::Excess,
+    }
 }
 
 /// Of the whole request, no hits are one, since such a number cannot be left out; of a descriptor, they are none.
-fn hits(of_request: u32, descriptor: &RateLimitDescriptor) -> Hits {
-    let own = descriptor.hits_addend.as_ref().map(|hits| hits.value);
-    let hits = own.or((of_request > 0).then_some(of_request.into()));
+fn hits(of_request: u32, descriptor: &Descriptor) -> Hits {
+    let hits = descriptor.hits_addend.or((of_request > 0).then_some(of_request.into()));
     match hits.map(|hits| u32::try_from(hits).ok().filter(|hits| *hits <= MAX_COST)) {
         Some(None) => Hits::Excess,
         Some(Some(0)) => Hits::Look,

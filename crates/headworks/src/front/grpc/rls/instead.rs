@@ -52,7 +52,7 @@ fn settle((rule, state): &mut (Rule, State), hits: Hits, now: Moment) -> Look {
         Hits::Excess => {
             Look { passes: false, remaining: rule.look(state, 1, now).remaining, retry_after: None }
         }
-        Hits::Look => rule.look(state, 1, now),
+        Hits::None | Hits::Look => rule.look(state, 1, now),
         Hits::GiveBack(hits) => {
             rule.give_back(state, hits.unwrap_or(1).into(), now);
             Look { passes: true, retry_after: None, ..rule.look(state, 1, now) }
@@ -106,21 +106,17 @@ fn key(attributes: Attributes<'_>) -> Box<str> {
 
 #[cfg(test)]
 mod tests {
-    use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-    use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
-        Entry, RateLimitOverride,
-    };
-    use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
+    use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::RateLimitOverride;
 
     use super::super::ask;
+    use super::super::wire::{Descriptor, Entry, Request};
     use super::*;
 
     fn instead(amount: u32) -> Instead {
-        let entry = Entry { key: "k".to_owned(), value: "v".to_owned() };
+        let entry = Entry { key: "k".into(), value: "v".into() };
         let limit = Some(RateLimitOverride { requests_per_unit: amount, unit: 3 });
-        let descriptor = RateLimitDescriptor { entries: vec![entry], limit, ..Default::default() };
-        let request =
-            RateLimitRequest { domain: "d".to_owned(), descriptors: vec![descriptor], hits_addend: 0 };
+        let descriptor = Descriptor { entries: vec![entry], limit, ..Descriptor::default() };
+        let request = Request { domain: "d".into(), descriptors: vec![descriptor], hits_addend: 0 };
         ask::read(&request).unwrap()[0].instead.unwrap()
     }
 

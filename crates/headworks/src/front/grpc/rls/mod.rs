@@ -6,24 +6,31 @@
 mod answer;
 mod ask;
 mod instead;
-#[cfg(test)]
-mod tests;
+mod wire;
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitService;
-use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
+use axum::http;
+use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
 use headworks_agent::Remaining;
 use headworks_agent::told::{Basis, Told};
 use headworks_core::exact::Look;
+use hyper::body::Incoming;
 use smallvec::SmallVec;
-use tonic::{Request, Response, Status, async_trait};
+use tonic::body::Body;
+use tonic::server::{Grpc, UnaryService};
+use tonic::{Response, Status};
+use tonic_prost::ProstCodec;
 
+use super::MAX_MESSAGE_BYTES;
 use super::counts::GrpcCounts;
 use crate::front::decider::{Decided, Decider};
 use answer::Said;
 use ask::{Asked, Hits, Instead};
 use instead::Brought;
+use wire::Request;
 
 /// The service.
 #[derive(Clone)]
@@ -33,28 +40,46 @@ pub(super) struct Rls {
     counts: Arc<GrpcCounts>,
 }
 
-#[async_trait]
-impl RateLimitService for Rls {
-    async fn should_rate_limit(
-        &self,
-        request: Request<RateLimitRequest>,
-    ) -> Result<Response<RateLimitResponse>, Status> {
-        let answered = self.answer(request.get_ref()).await;
-        match &answered {
-            Ok((allowed, _)) => self.counts.rls.count(*allowed),
-            Err(_) => self.counts.rls.count_error(),
-        }
-        answered.map(|(_, response)| Response::new(response))
+/// Its one method.
+struct ShouldRateLimit(Rls);
+
+impl UnaryService<Request> for ShouldRateLimit {
+    type Response = RateLimitResponse;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<RateLimitResponse>, Status>> + Send>>;
+
+    fn call(&mut self, request: tonic::Request<Request>) -> Self::Future {
+        let rls = self.0.clone();
+        Box::pin(async move {
+            let answered = rls.answer(request.get_ref()).await;
+            match &answered {
+                Ok((allowed, _)) => rls.counts.rls.count(*allowed),
+                Err(_) => rls.counts.rls.count_error(),
+            }
+            answered.map(|(_, response)| Response::new(response))
+        })
     }
 }
 
 impl Rls {
+    pub(super) const NAME: &str = "envoy.service.ratelimit.v3.RateLimitService";
+    pub(super) const PATH: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
     pub(super) fn new(decider: Decider, counts: Arc<GrpcCounts>) -> Self {
         Self { decider, brought: Arc::new(Brought::new()), counts }
     }
 
+    /// Answers a request to its method.
+    pub(super) async fn call(
+        self,
+        request: http::Request<Incoming>,
+    ) -> Result<http::Response<Body>, Infallible> {
+        let codec = ProstCodec::<RateLimitResponse, Request>::default();
+        let mut grpc = Grpc::new(codec).max_decoding_message_size(MAX_MESSAGE_BYTES);
+        Ok(grpc.unary(ShouldRateLimit(self), request).await)
+    }
+
     /// Whether the request passes, and the answer.
-    async fn answer(&self, request: &RateLimitRequest) -> Result<(bool, RateLimitResponse), Status> {
+    async fn answer(&self, request: &Request) -> Result<(bool, RateLimitResponse), Status> {
         let asked = ask::read(request).map_err(|error| Status::invalid_argument(error.to_string()))?;
         if self.decider.shared.is_some() && asked.iter().any(|asked| matches!(asked.hits, Hits::GiveBack(_)))
         {
@@ -67,8 +92,8 @@ impl Rls {
     }
 
     /// What is said to each descriptor.
-    async fn decide_all(&self, asked: &[Asked<'_>]) -> SmallVec<[Said; 4]> {
-        let mut said: SmallVec<[Said; 4]> = SmallVec::new();
+    async fn decide_all(&self, asked: &[Asked<'_>]) -> SmallVec<[Said; 1]> {
+        let mut said: SmallVec<[Said; 1]> = SmallVec::new();
         for one in asked {
             said.push(self.decide(one, one.hits).await);
             if said.last().is_some_and(|said| !said.passes) {
@@ -82,7 +107,7 @@ impl Rls {
     }
 
     /// The last of those that were decided is refused, and with it the request: what it took is given back, and the others are looked at.
-    async fn undo(&self, asked: &[Asked<'_>], said: &mut SmallVec<[Said; 4]>) {
+    async fn undo(&self, asked: &[Asked<'_>], said: &mut SmallVec<[Said; 1]>) {
         let refused = said.len() - 1;
         for one in &asked[..refused] {
             if let Hits::Take(hits) = one.hits {
@@ -90,7 +115,7 @@ impl Rls {
             }
         }
         for (place, one) in asked.iter().enumerate().filter(|(place, _)| *place != refused) {
-            let seen = self.decide(one, Hits::Look).await;
+            let seen = self.decide(one, if one.hits == Hits::None { Hits::None } else { Hits::Look }).await;
             match said.get_mut(place) {
                 // What drops by ratio cannot be looked at: it was decided.
                 Some(before) if seen.by.is_some() => *before = seen,
@@ -101,12 +126,13 @@ impl Rls {
     }
 
     async fn decide(&self, asked: &Asked<'_>, hits: Hits) -> Said {
-        if let Some(instead) = &asked.instead
+        if let Some(instead) = asked.instead.as_ref().filter(|_| hits != Hits::None)
             && let Some(look) = self.brought.check(asked.attributes(), instead, hits)
         {
             return Said::by_request(*instead, told(instead, &look), look.passes);
         }
         match hits {
+            Hits::None => Said::nothing(),
             Hits::Take(hits) => Said::by_limits(self.decider.decide(asked.attributes(), hits).await),
             Hits::Look => Said::by_limits(self.look(asked).await),
             Hits::Excess => Said { passes: false, ..Said::by_limits(self.look(asked).await) },
@@ -130,3 +156,6 @@ fn told(instead: &Instead, look: &Look) -> Told {
         Remaining { rate: instead.rate, limit: Some(instead.amount.into()), remaining, retry_after };
     Told::counted(look.passes, counted, Basis::Counted)
 }
+
+#[cfg(test)]
+mod tests;

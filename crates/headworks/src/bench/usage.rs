@@ -8,6 +8,8 @@ use crate::failure::Failure;
 /// The part of a second in which /proc counts processor time: the same on every machine that Rust's standard library
 /// runs on, whatever its kernel counts in.
 const TICKS: u64 = 100;
+/// Open files that a process needs besides those for agents: its listeners, logs, and what the runtime has.
+const OTHER_FILES: u64 = 64;
 
 /// What a process has used.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,8 +32,36 @@ impl Usage {
     }
 }
 
+/// Processor time of the thread of this name since its start.
+pub(super) fn of_thread(pid: u32, name: &str) -> Result<Duration, Failure> {
+    let tasks = format!("/proc/{pid}/task");
+    let listed = fs::read_dir(&tasks).map_err(|error| unreadable(&tasks, &error))?;
+    let stats = listed.flatten().filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    let found = stats.filter(|stat| stat.contains(&format!("({name})"))).find_map(|stat| processor(&stat));
+    found.ok_or_else(|| Failure::Failed(format!("process {pid} has no thread of the name {name:?}")))
+}
+
+/// An error if agents need more open files than a process may have; nothing is raised unasked.
+pub(super) fn check_open_files(agents: u32) -> Result<(), Failure> {
+    if !cfg!(target_os = "linux") {
+        return Err(Failure::Failed("this bench reads /proc as Linux has it: run it on Linux".to_owned()));
+    }
+    enough_open_files(agents, most_open_files()?)
+}
+
+fn enough_open_files(agents: u32, most: Option<u64>) -> Result<(), Failure> {
+    let needed = u64::from(agents) + OTHER_FILES;
+    match most {
+        Some(most) if most < needed => Err(Failure::Failed(format!(
+            "{agents} agents need {needed} open files in a process, and this shell allows {most}: \
+             run `ulimit -n {needed}` first, or give fewer --agents"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// How many files a process may have open, for this one and its children; `None` without a bound.
-pub(super) fn most_open_files() -> Result<Option<u64>, Failure> {
+fn most_open_files() -> Result<Option<u64>, Failure> {
     let limits =
         fs::read_to_string("/proc/self/limits").map_err(|error| unreadable("/proc/self/limits", &error))?;
     Ok(open_files(&limits))
@@ -68,6 +98,13 @@ fn open_files(limits: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn too_few_open_files_are_named_with_what_to_do() {
+        let error = enough_open_files(1000, Some(1063)).unwrap_err().to_string();
+        assert!(error.contains("allows 1063") && error.contains("ulimit -n 1064"), "{error}");
+        assert!(enough_open_files(1000, Some(1064)).is_ok() && enough_open_files(1000, None).is_ok());
+    }
 
     #[test]
     fn takes_the_time_of_user_and_kernel_whatever_the_name_is() {
