@@ -32,7 +32,8 @@ impl Decider {
     /// Decides a request of this cost; waits for nothing but a store.
     pub(super) async fn decide(&self, attributes: Attributes<'_>, asked: Option<u32>) -> Decided {
         let verdict = match &self.shared {
-            Some(shared) => shared.check(attributes, asked).await,
+            // In a box, since what waits for a store is large, and would be moved with every request that does not.
+            Some(shared) => Box::pin(shared.check(attributes, asked)).await,
             None => self.limiter.check(attributes, asked),
         };
         self.decided(&verdict, asked)
