@@ -50,6 +50,7 @@ mod pipeline;
 mod proxies;
 mod release;
 mod reload;
+mod rlqs;
 mod rls;
 mod rollout;
 mod scopes;

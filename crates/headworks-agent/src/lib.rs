@@ -25,6 +25,7 @@
 //! ```
 
 mod agent;
+pub mod client_address;
 mod clock;
 mod exact;
 mod limiter;

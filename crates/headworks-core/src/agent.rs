@@ -101,7 +101,7 @@ impl InForce {
 }
 
 /// How what is told of a bucket is to be multiplied in a zone.
-fn scale_of(limits: &LimitSet, key: &BucketKey, zone: &str) -> f64 {
+pub(crate) fn scale_of(limits: &LimitSet, key: &BucketKey, zone: &str) -> f64 {
     limits.of_bucket(key).map_or(1.0, |limit| limit.scale_in(zone))
 }
 

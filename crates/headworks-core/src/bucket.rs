@@ -32,6 +32,12 @@ impl BucketKey {
         self.limit.len() + 8 + texts.sum::<usize>()
     }
 
+    /// Whether a child may let go of it, and ask for it again: what comes with every plan stays, and what all values share that find
+    /// no place is one bucket for each limit.
+    pub(crate) fn is_forgettable(&self) -> bool {
+        matches!(&self.values, Values::Of(values) if !values.is_empty())
+    }
+
     /// A limit without `per` has this one bucket, which every child may hear of.
     pub fn is_whole(&self) -> bool {
         self.values == Values::Of(Vec::new())

@@ -31,6 +31,7 @@ pub mod noise;
 pub mod numbers;
 pub mod overrides;
 pub mod pattern;
+pub mod quota;
 mod readings;
 pub mod registry;
 pub mod significance;

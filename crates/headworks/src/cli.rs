@@ -268,6 +268,12 @@ pub(crate) struct AggregatorArgs {
     /// Controllers, https:// or http://; the aggregator attaches to all of them
     #[arg(long, env = "HEADWORKS_CONTROLLERS", value_delimiter = ',', required = true, value_name = "URL,…", value_parser = parent_url)]
     pub(crate) controllers: Vec<String>,
+    /// Where to hand quotas to Envoys (gRPC, envoy.service.rate_limit_quota.v3, for the filter rate_limit_quota): what they report is
+    /// demand like that of agents, and their shares of each limit go back to them as buckets of tokens. The keys of their bucket
+    /// ids are attributes, and so is `domain`. In plain text, so keep it on this host or on a network you trust; Envoy's
+    /// configuration for it is deploy/envoy/rlqs.yaml [default: no Envoys]
+    #[arg(long, env = "HEADWORKS_RLQS", value_name = "ADDRESS")]
+    pub(crate) rlqs: Option<SocketAddr>,
     /// Where to serve /metrics, /status, /healthz and /readyz
     #[arg(long, env = "HEADWORKS_ADMIN", default_value = "127.0.0.1:9110", value_name = "ADDRESS")]
     pub(crate) admin: SocketAddr,

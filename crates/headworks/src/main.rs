@@ -20,6 +20,7 @@ mod logging;
 mod manual;
 mod metrics;
 mod patience;
+mod rlqs;
 mod role;
 mod serve;
 mod shadow_all;

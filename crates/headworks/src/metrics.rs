@@ -7,10 +7,11 @@ use headworks_core::ladder::PlanState;
 use metrics::{Label, counter, describe_counter, describe_gauge, gauge, with_local_recorder};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
+use crate::rlqs::RlqsView;
 use crate::status::{LimitView, NodeStatus, StoreView, TlsView};
 
 /// What only rises, and what it counts.
-const COUNTERS: [(&str, &str); 19] = [
+const COUNTERS: [(&str, &str); 20] = [
     ("headworks_offered_total", "Cost units that reached the limit, before it dropped anything"),
     ("headworks_admitted_total", "Cost units that the limit let pass"),
     ("headworks_dropped_total", "Cost units that the limit dropped"),
@@ -51,10 +52,14 @@ const COUNTERS: [(&str, &str); 19] = [
         "Answers over gRPC by service (rls, ext_authz) and code: ok, over_limit or error",
     ),
     ("headworks_tree_closed_total", "Connections of children closed: no hello in time, or too many streams"),
+    (
+        "headworks_rlqs_refused_total",
+        "Buckets of Envoys that were refused since they are many or their names long, and streams ended since they were malformed",
+    ),
 ];
 
 /// What is so at the moment.
-const GAUGES: [(&str, &str); 22] = [
+const GAUGES: [(&str, &str); 24] = [
     ("headworks_drop_ratio", "Part of the offered that is dropped, or would be in shadow, from 0 to 1"),
     ("headworks_limit_rate", "Cost units a second that the limit lets pass; +Inf when unlimited"),
     (
@@ -91,6 +96,8 @@ const GAUGES: [(&str, &str); 22] = [
     ),
     ("headworks_store_up", "1 while the store of exact limits answers"),
     ("headworks_build_info", "1, with the release and the tier as labels"),
+    ("headworks_rlqs_streams", "Envoys that take quotas, one for each of their domains"),
+    ("headworks_rlqs_buckets", "Buckets of these Envoys"),
     (
         "headworks_node_info",
         "1, with the node's id, tier, zone and region as labels, by which other metrics are told apart",
@@ -160,6 +167,7 @@ fn record_node(status: &NodeStatus) {
         "aggregator" => {
             record_children(status, "agent");
             record_controllers(status);
+            status.rlqs.iter().for_each(record_rlqs);
         }
         "agent" => {
             counter!("headworks_state_write_errors_total").absolute(status.state_write_errors);
@@ -179,6 +187,15 @@ fn record_controllers(status: &NodeStatus) {
     };
     disagree("view", status.views_disagree);
     disagree("limits", status.limits_disagree);
+}
+
+#[allow(clippy::cast_precision_loss, reason = "gauges are floats; both are bounded")]
+fn record_rlqs(rlqs: &RlqsView) {
+    gauge!("headworks_rlqs_streams").set(rlqs.streams as f64);
+    gauge!("headworks_rlqs_buckets").set(rlqs.buckets as f64);
+    for (cause, refused) in &rlqs.refused {
+        counter!("headworks_rlqs_refused_total", "cause" => cause.clone()).absolute(*refused);
+    }
 }
 
 fn record_store(store: &StoreView) {

@@ -19,7 +19,7 @@ impl Agent {
     pub fn idle(&self, now: Moment) -> impl Iterator<Item = BucketNumber> {
         let elapsed = now.since(self.born);
         let idle = self.buckets.iter().filter(move |(number, key, bucket)| {
-            is_forgettable(key) && bucket.is_idle(elapsed) && self.link.lets_go_of(*number)
+            key.is_forgettable() && bucket.is_idle(elapsed) && self.link.lets_go_of(*number)
         });
         idle.map(|(number, ..)| number)
     }
@@ -36,7 +36,7 @@ impl Agent {
 
     /// The parent does not track this bucket.
     pub(super) fn turn_away(&mut self, key: &BucketKey) -> Option<Untracked> {
-        let bucket = self.buckets.number(key).filter(|_| is_forgettable(key))?;
+        let bucket = self.buckets.number(key).filter(|_| key.is_forgettable())?;
         let was_counted = self.link.is_numbered(bucket);
         self.let_go(bucket);
         Some(Untracked { bucket, was_counted })
@@ -61,11 +61,6 @@ impl Agent {
         }
         self.let_go(number)
     }
-}
-
-/// What comes with every plan stays; and what all share that find no place is one bucket for each limit.
-fn is_forgettable(key: &BucketKey) -> bool {
-    matches!(&key.values, Values::Of(values) if !values.is_empty())
 }
 
 impl Bucket {

@@ -32,6 +32,8 @@ pub(super) struct Settings {
     pub(super) region: String,
     pub(super) hold: Duration,
     pub(super) listen: SocketAddr,
+    /// Where Envoys ask for quotas.
+    pub(super) rlqs: Option<SocketAddr>,
     pub(super) admin: AdminSettings,
     pub(super) controllers: Vec<String>,
     pub(super) stay: Stay,
@@ -53,6 +55,9 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
     let security = Security::of(&common.tls, Tier::Aggregator)?;
     security.check_tree("aggregator --listen", args.listen)?;
     security.check_parents("aggregator --controllers", &args.controllers)?;
+    if let Some(rlqs) = args.rlqs {
+        security.check_rlqs("aggregator --rlqs", rlqs)?;
+    }
     let admin = args.access.at(args.admin)?;
     security.check_admin("aggregator --admin", admin.address(), admin.has_token())?;
     if common.ends_here("aggregator") {
@@ -65,6 +70,7 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
         region: args.region,
         hold: common.hold,
         listen: args.listen,
+        rlqs: args.rlqs,
         admin,
         controllers: args.controllers,
         stay: args.stay.stay(),
@@ -79,6 +85,10 @@ pub(crate) async fn run(args: AggregatorArgs) -> Result<(), Failure> {
 impl Aggregator {
     pub(super) async fn start(settings: Settings) -> Result<Self, Failure> {
         let tree_listener = bind_tree("aggregator --listen", settings.listen).await?;
+        let rlqs = match settings.rlqs {
+            Some(address) => Some(bind_tree("aggregator --rlqs", address).await?),
+            None => None,
+        };
         let admin = AdminPort::bind(["aggregator --admin", "aggregator --metrics"], settings.admin).await?;
         let tree = tree_listener.local_addr()?;
         let identity = identity::of(settings.id, "aggregator", &settings.zone, &settings.region);
@@ -88,7 +98,10 @@ impl Aggregator {
         let seat = ZoneSeat::new(zone, settings.controllers.clone());
         let handle = tree::start("zone", seat, clock)?;
         let dialer = Dialer::of_aggregator(settings.security.tls.clone());
-        let ports = Ports::new("aggregator", settings.security).in_zone(&settings.zone, &settings.region);
+        let mut ports = Ports::new("aggregator", settings.security).in_zone(&settings.zone, &settings.region);
+        if let Some(listener) = rlqs {
+            ports.rlqs(listener, handle.clone(), settings.hold)?;
+        }
         let (asked, witness) = (handle.clone(), ports.witness());
         let answers = Admin::new(ports.readiness(), move || {
             let (asked, witness) = (asked.clone(), witness.clone());

@@ -95,6 +95,7 @@ impl Fleet {
             region: String::new(),
             hold: HOLD,
             listen: free_port(),
+            rlqs: None,
             admin: AdminSettings::read_only(free_port()),
             security: Security::default(),
             controllers: vec![format!("http://{}", self.controller.tree)],

@@ -15,9 +15,10 @@ use tokio_util::task::TaskTracker;
 use super::security::Security;
 use crate::failure::Failure;
 use crate::front::{GrpcFront, HttpFront};
+use crate::rlqs::{self, Site};
 use crate::serve::{self, Bounds, Listener, Spoken};
 use crate::status::NodeStatus;
-use crate::tree::{self, Handle, Seat, TreeCounters, TreePort};
+use crate::tree::{self, Handle, Seat, TreeCounters, TreePort, ZoneSeat};
 
 /// How long requests that are under way may take to end. No route takes longer than milliseconds.
 const UNDER_WAY: Duration = Duration::from_secs(2);
@@ -29,6 +30,7 @@ pub(crate) struct Ports {
     region: String,
     security: Security,
     tree_counters: Arc<TreeCounters>,
+    rlqs_counters: Option<Arc<rlqs::Counters>>,
     ready: watch::Sender<bool>,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -43,6 +45,7 @@ impl Ports {
             region: String::new(),
             security,
             tree_counters: Arc::default(),
+            rlqs_counters: None,
             ready: watch::Sender::new(false),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -118,6 +121,32 @@ impl Ports {
         Ok(())
     }
 
+    /// Serves Envoys that ask an aggregator for quotas.
+    pub(super) fn rlqs(
+        &mut self,
+        listener: TcpListener,
+        handle: Handle<ZoneSeat>,
+        hold: Duration,
+    ) -> Result<(), Failure> {
+        self.announce("rlqs", &listener.local_addr()?.to_string());
+        let counters = self.rlqs_counters.insert(Arc::default()).clone();
+        let port = TreePort { listener, tls: None, counters: self.tree_counters.clone() };
+        let site = Site {
+            handle,
+            zone: self.zone.clone(),
+            region: self.region.clone(),
+            hold,
+            counters,
+            shutdown: self.closing(),
+        };
+        self.spawn(async move {
+            if let Err(error) = rlqs::serve(port, site).await {
+                tracing::error!(%error, "Envoys are no longer served");
+            }
+        });
+        Ok(())
+    }
+
     /// Follows the files of the node's credentials.
     pub(super) fn follow_credentials(&self) {
         if let Some(tls) = self.security.tls.clone() {
@@ -132,6 +161,7 @@ impl Ports {
             region: self.region.clone(),
             tls: self.security.tls.clone(),
             tree: self.tree_counters.clone(),
+            rlqs: self.rlqs_counters.clone(),
         }
     }
 
@@ -160,6 +190,7 @@ pub(super) struct Witness {
     region: String,
     tls: Option<Tls>,
     tree: Arc<TreeCounters>,
+    rlqs: Option<Arc<rlqs::Counters>>,
 }
 
 impl Witness {
@@ -169,6 +200,7 @@ impl Witness {
             zone: self.zone.clone(),
             region: self.region.clone(),
             tls: self.tls.as_ref().map(|tls| tls.status().into()),
+            rlqs: self.rlqs.as_ref().map(|counters| counters.view()),
             reports_throttled: self.tree.throttled.load(Relaxed),
             tree_closed_silent: self.tree.silent.load(Relaxed),
             tree_closed_restless: self.tree.restless.load(Relaxed),

@@ -71,6 +71,16 @@ impl Security {
         ))
     }
 
+    /// Envoys show nothing, and are spoken to in plain text.
+    pub(super) fn check_rlqs(&self, flag: &str, address: SocketAddr) -> Result<(), Failure> {
+        if address.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        let what =
+            format!("{flag} {address} can be reached from other machines, where anyone could report demand");
+        self.plaintext_unless(&what, "run an aggregator beside Envoy, on loopback")
+    }
+
     /// A token that goes to an admin port from another machine in plain text is one that anyone between can use.
     pub(super) fn check_admin(
         &self,

@@ -7,6 +7,8 @@ use headworks_agent::tls::TlsStatus;
 use headworks_core::what_if::{Basis, Effect};
 use serde::{Deserialize, Serialize};
 
+use crate::rlqs::RlqsView;
+
 /// What a node sees of itself and of what is below it. Rates are in cost units a second.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct NodeStatus {
@@ -78,6 +80,9 @@ pub(crate) struct NodeStatus {
     /// Its credentials, if it has some.
     #[serde(default)]
     pub(crate) tls: Option<TlsView>,
+    /// The Envoys that take quotas from an aggregator, if it serves any. Their streams are among the children, as agents.
+    #[serde(default)]
+    pub(crate) rlqs: Option<RlqsView>,
     /// Reports of children that were taken in.
     #[serde(default)]
     pub(crate) reports: u64,

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ use tower::Service;
 
 use super::Seat;
 use super::codec::TreeCodec;
-use super::driver::{Handle, Input, StreamId};
+use super::driver::{Handle, Input, PlanBox, StreamId};
 use super::gate::Gate;
 use super::pace::Pace;
 use super::visitor::{Attached, TreeCounters, Visitor};
@@ -59,31 +58,48 @@ pub(crate) async fn serve<S: Seat>(
     handle: Handle<S>,
     shutdown: CancellationToken,
 ) -> Result<(), tonic::transport::Error> {
-    let service = Downlink { handle, streams: Arc::default(), shutdown: shutdown.clone() };
-    let (into, entered) = mpsc::channel(1);
-    let gate = Gate { tls: port.tls, counters: port.counters, shutdown: shutdown.clone() };
-    tokio::spawn(gate.open(Listener::Tcp(port.listener), into));
-    tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE))
-        .http2_max_header_list_size(HEAD_BYTES)
-        .http2_max_pending_accept_reset_streams(Some(RESETS))
-        .max_concurrent_streams(STREAMS_PER_CONNECTION)
-        .add_service(service)
-        .serve_with_incoming_shutdown(ReceiverStream::new(entered), shutdown.cancelled_owned())
-        .await
+    port.serve(Downlink { handle, shutdown: shutdown.clone() }, shutdown).await
+}
+
+impl TreePort {
+    /// Serves a service to whoever the gate lets in, until `shutdown`. Its requests have their [`Visitor`] with them.
+    pub(crate) async fn serve<T>(
+        self,
+        service: T,
+        shutdown: CancellationToken,
+    ) -> Result<(), tonic::transport::Error>
+    where
+        T: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+            + NamedService
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        T::Future: Send + 'static,
+    {
+        let (into, entered) = mpsc::channel(1);
+        let gate = Gate { tls: self.tls, counters: self.counters, shutdown: shutdown.clone() };
+        tokio::spawn(gate.open(Listener::Tcp(self.listener), into));
+        tonic::transport::Server::builder()
+            .http2_keepalive_interval(Some(KEEPALIVE))
+            .http2_keepalive_timeout(Some(KEEPALIVE))
+            .http2_max_header_list_size(HEAD_BYTES)
+            .http2_max_pending_accept_reset_streams(Some(RESETS))
+            .max_concurrent_streams(STREAMS_PER_CONNECTION)
+            .add_service(service)
+            .serve_with_incoming_shutdown(ReceiverStream::new(entered), shutdown.cancelled_owned())
+            .await
+    }
 }
 
 struct Downlink<S: Seat> {
     handle: Handle<S>,
-    streams: Arc<AtomicU64>,
     shutdown: CancellationToken,
 }
 
 impl<S: Seat> Clone for Downlink<S> {
     fn clone(&self) -> Self {
-        let Self { handle, streams, shutdown } = self;
-        Self { handle: handle.clone(), streams: streams.clone(), shutdown: shutdown.clone() }
+        Self { handle: self.handle.clone(), shutdown: self.shutdown.clone() }
     }
 }
 
@@ -122,18 +138,15 @@ impl<S: Seat> StreamingService<wire::ChildMessage> for Downlink<S> {
     type Future = Soon<Result<Response<Plans>, Status>>;
 
     fn call(&mut self, request: Request<Streaming<wire::ChildMessage>>) -> Self::Future {
-        let Self { handle, streams, shutdown } = self.clone();
+        let Self { handle, shutdown } = self.clone();
         Box::pin(async move {
-            let visitor = request.extensions().get::<Arc<Visitor>>().cloned();
-            let visitor = visitor.ok_or_else(|| Status::internal("a stream without a connection"))?;
-            visitor.opens_stream()?;
+            let visitor = Visitor::of(&request)?;
             let mut messages = request.into_inner();
             let hello = introduction(&mut messages).await?;
             visitor.may_be(&hello)?;
             let attached = visitor.attach();
-            let stream = StreamId(streams.fetch_add(1, Relaxed));
             let (plans, outgoing) = mpsc::channel(1);
-            handle.send(Input::Hello { stream, hello, plans }).await;
+            let stream = handle.greet(hello, PlanBox::Stream(plans)).await;
             tokio::spawn(listen(handle, stream, messages, attached, shutdown));
             Ok(Response::new(Box::pin(ReceiverStream::new(outgoing).map(|plan| Ok(*plan))) as Plans))
         })

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
 use headworks_agent::Clock;
 use headworks_core::children::ChildId;
-use headworks_core::message::{Hello, Report};
+use headworks_core::message::{Hello, Plan, Report};
 use headworks_core::node::Node;
 use headworks_core::units::Moment;
 use headworks_proto::{EncodedPlan, PlanEncoder};
@@ -35,9 +37,31 @@ const INBOX: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StreamId(pub(crate) u64);
 
-/// What a child is sent into: room for one message. Boxed, since a channel has places for many, each as large as what it
-/// carries, and there are as many channels as children.
-pub(crate) type PlanBox = mpsc::Sender<Box<EncodedPlan>>;
+/// What a child is sent into: room for one plan. Boxed, since a channel has places for many, each as large as what it carries,
+/// and there are as many channels as children.
+pub(crate) enum PlanBox {
+    /// Of one at the other end of a stream.
+    Stream(mpsc::Sender<Box<EncodedPlan>>),
+    /// Of one in this process.
+    Here(mpsc::Sender<Box<Plan>>),
+}
+
+impl PlanBox {
+    fn has_room(&self) -> bool {
+        match self {
+            Self::Stream(plans) => plans.capacity() > 0,
+            Self::Here(plans) => plans.capacity() > 0,
+        }
+    }
+
+    /// A child that is gone needs no plan.
+    fn put(&self, plan: Plan, encoder: &mut PlanEncoder) {
+        match self {
+            Self::Stream(plans) => drop(plans.try_send(Box::new(encoder.encode(&plan)))),
+            Self::Here(plans) => drop(plans.try_send(Box::new(plan))),
+        }
+    }
+}
 
 type Question<S> = Box<dyn FnOnce(&S, Moment) + Send>;
 
@@ -66,18 +90,28 @@ pub(crate) enum Input<S: Seat> {
 }
 
 /// How the rest of the process speaks to the owner.
-pub(crate) struct Handle<S: Seat>(mpsc::Sender<Input<S>>);
+pub(crate) struct Handle<S: Seat> {
+    inputs: mpsc::Sender<Input<S>>,
+    streams: Arc<AtomicU64>,
+}
 
 impl<S: Seat> Clone for Handle<S> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self { inputs: self.inputs.clone(), streams: self.streams.clone() }
     }
 }
 
 impl<S: Seat> Handle<S> {
-    pub(super) async fn send(&self, input: Input<S>) {
+    /// A child has come; what to call its stream.
+    pub(crate) async fn greet(&self, hello: Hello, plans: PlanBox) -> StreamId {
+        let stream = StreamId(self.streams.fetch_add(1, Relaxed));
+        self.send(Input::Hello { stream, hello, plans }).await;
+        stream
+    }
+
+    pub(crate) async fn send(&self, input: Input<S>) {
         // The owner ends last; a message that finds it gone has nobody left to matter to.
-        let _ = self.0.send(input).await;
+        let _ = self.inputs.send(input).await;
     }
 
     /// Hands the owner something that only its kind of node knows.
@@ -118,7 +152,7 @@ pub(crate) fn start<S: Seat>(name: &str, seat: S, clock: Clock) -> std::io::Resu
         pushes: Pushes::default(),
     };
     thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(driver.run(inputs)))?;
-    Ok(Handle(inbox))
+    Ok(Handle { inputs: inbox, streams: Arc::default() })
 }
 
 struct Stream {
@@ -283,10 +317,10 @@ impl<S: Seat> Driver<S> {
             if !wants(&self.seat, stream.child) {
                 continue;
             }
-            if stream.plans.capacity() == 0 {
+            if !stream.plans.has_room() {
                 self.pushes.stirred.push(id);
             } else if let Some(plan) = self.seat.node_mut().plan_for(stream.child, now) {
-                let _ = stream.plans.try_send(Box::new(self.encoder.encode(&plan)));
+                stream.plans.put(plan, &mut self.encoder);
                 sent += 1;
             }
         }

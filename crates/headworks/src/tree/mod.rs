@@ -14,7 +14,8 @@ mod seat;
 mod visitor;
 
 pub(crate) use downlink::{TreePort, serve};
-pub(crate) use driver::{Handle, start};
+pub(crate) use driver::{Handle, Input, PlanBox, StreamId, start};
 pub(crate) use held::{Applied, HoldBack};
+pub(crate) use pace::Pace;
 pub(crate) use seat::{Change, FleetSeat, Seat, ZoneSeat};
-pub(crate) use visitor::TreeCounters;
+pub(crate) use visitor::{Attached, TreeCounters, Visitor};

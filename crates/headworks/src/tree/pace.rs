@@ -15,18 +15,18 @@ const ENTRY: Duration = Duration::from_micros(3);
 const BURST: u32 = 100;
 
 /// One child's pace.
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// When its messages so far would all have come, at the pace allowed.
     due: Instant,
 }
 
 impl Pace {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self { due: now }
     }
 
     /// Counts a message with so many entries; how long to leave the next one unread, if the pace was too fast.
-    pub(super) fn wait(&mut self, now: Instant, entries: usize) -> Option<Duration> {
+    pub(crate) fn wait(&mut self, now: Instant, entries: usize) -> Option<Duration> {
         let entries = u32::try_from(entries).unwrap_or(u32::MAX);
         self.due = self.due.max(now) + GAP + ENTRY * entries;
         let ahead = self.due.duration_since(now);

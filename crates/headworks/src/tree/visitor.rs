@@ -8,7 +8,7 @@ use headworks_agent::tls::{Cause, Identities, Tls};
 use headworks_core::message::Hello;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
+use tonic::{Request, Status};
 
 /// Streams in the life of one connection. A child opens one, and a new connection for the next; whoever opens streams
 /// only to end them costs a task each time.
@@ -26,7 +26,7 @@ pub(crate) struct TreeCounters {
 }
 
 /// One connection's place among the others; kept until it and its streams are gone.
-pub(super) struct Visitor {
+pub(crate) struct Visitor {
     peer: SocketAddr,
     /// Who it is by its certificate, and whose credentials asked for one; nothing on a plain port.
     credentials: Option<(Identities, Tls)>,
@@ -67,8 +67,16 @@ impl Visitor {
         }
     }
 
+    /// Whose stream it is that begins with this request.
+    pub(crate) fn of<T>(request: &Request<T>) -> Result<Arc<Self>, Status> {
+        let visitor = request.extensions().get::<Arc<Self>>().cloned();
+        let visitor = visitor.ok_or_else(|| Status::internal("a stream without a connection"))?;
+        visitor.opens_stream()?;
+        Ok(visitor)
+    }
+
     /// Counts a stream; too many of them end the connection.
-    pub(super) fn opens_stream(&self) -> Result<(), Status> {
+    fn opens_stream(&self) -> Result<(), Status> {
         if self.opened.fetch_add(1, Relaxed) < STREAMS_IN_A_LIFE {
             return Ok(());
         }
@@ -87,8 +95,13 @@ impl Visitor {
         })
     }
 
+    /// From where it connects.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
     /// It has said hello: its connection stays for as long as what is returned here.
-    pub(super) fn attach(self: Arc<Self>) -> Attached {
+    pub(crate) fn attach(self: Arc<Self>) -> Attached {
         self.attached.fetch_add(1, Relaxed);
         self.stranger.lock().unwrap_or_else(PoisonError::into_inner).take();
         Attached(self)
@@ -108,7 +121,7 @@ impl Visitor {
     }
 
     /// Waits until its connection has ended.
-    pub(super) async fn left(&self) {
+    pub(crate) async fn left(&self) {
         self.gone.cancelled().await;
     }
 
@@ -116,16 +129,16 @@ impl Visitor {
         self.counters.silent.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn note_throttled(&self) {
+    pub(crate) fn note_throttled(&self) {
         self.counters.throttled.fetch_add(1, Relaxed);
     }
 }
 
 /// A stream on which a child has said hello.
-pub(super) struct Attached(Arc<Visitor>);
+pub(crate) struct Attached(Arc<Visitor>);
 
 impl Attached {
-    pub(super) fn visitor(&self) -> &Visitor {
+    pub(crate) fn visitor(&self) -> &Visitor {
         &self.0
     }
 }
