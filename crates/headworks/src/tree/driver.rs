@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_secs(1);
 const FLUSH: Duration = Duration::from_millis(20);
 /// Time for taking what has arrived, until what follows from it is pushed.
 const TAKING: Duration = Duration::from_millis(10);
-/// How long each plan that a push sent keeps the next push away, so that no more than 10 000 a second are sent besides heartbeats. In a
+/// How long each plan with news keeps the next push away, so that no more than 10 000 a second are sent besides heartbeats. In a
 /// surge on ten thousand children, news would else be pushed to all of them fifty times a second. Heartbeats keep nothing away: what
 /// is news after a quiet second is pushed at once.
 const REST: Duration = Duration::from_micros(100);
@@ -287,10 +287,7 @@ impl<S: Seat> Driver<S> {
         let now = self.clock.now();
         self.seat.tick(now);
         let all = self.streams.keys().copied().collect();
-        self.push(all, now, |seat, child| {
-            let node = seat.node();
-            node.has_news_for(child) || node.owes_heartbeat(child, now)
-        });
+        self.push(all, now, |seat, child| seat.node().owes_heartbeat(child, now));
     }
 
     fn flush(&mut self) {
@@ -304,26 +301,26 @@ impl<S: Seat> Driver<S> {
             || std::mem::replace(&mut self.pushes.revision, revision) != revision;
         let stirred = std::mem::take(&mut self.pushes.stirred);
         let streams = if all { self.streams.keys().copied().collect() } else { stirred };
-        let sent = self.push(streams, now, |seat, child| seat.node().has_news_for(child));
-        self.pushes.after = now + REST * sent;
+        self.push(streams, now, |_, _| false);
     }
 
-    /// Sends plans to those of these children that want one and have room for it; the others get theirs with a later push.
-    /// How many were sent.
-    fn push(&mut self, streams: Vec<StreamId>, now: Moment, wants: impl Fn(&S, ChildId) -> bool) -> u32 {
-        let mut sent = 0;
+    /// Sends plans to those of these children that have news to hear, or are `owed` one, and have room for it; the others get theirs with
+    /// a later push.
+    fn push(&mut self, streams: Vec<StreamId>, now: Moment, owed: impl Fn(&S, ChildId) -> bool) {
+        let mut told = 0;
         for id in streams {
             let Some(stream) = self.streams.get(&id) else { continue };
-            if !wants(&self.seat, stream.child) {
+            let has_news = self.seat.node().has_news_for(stream.child);
+            if !has_news && !owed(&self.seat, stream.child) {
                 continue;
             }
             if !stream.plans.has_room() {
                 self.pushes.stirred.push(id);
             } else if let Some(plan) = self.seat.node_mut().plan_for(stream.child, now) {
                 stream.plans.put(plan, &mut self.encoder);
-                sent += 1;
+                told += u32::from(has_news);
             }
         }
-        sent
+        self.pushes.after = self.pushes.after.max(now) + REST * told;
     }
 }
