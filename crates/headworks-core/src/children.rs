@@ -220,8 +220,9 @@ impl Children {
         let same =
             |id: &&ChildId| self.get(**id).is_some_and(|child| child.hello.incarnation == hello.incarnation);
         let id = self.roll.named(&hello.node).iter().find(same).copied()?;
-        self.roll.remove(id, hello);
-        self.children.remove(&id).map(|child| *child)
+        let earlier = *self.children.remove(&id)?;
+        self.roll.remove(id, &earlier.hello);
+        Some(earlier)
     }
 
     /// A child is gone. What it offered no longer counts, and comes back by bucket for those who know better.

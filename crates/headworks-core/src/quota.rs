@@ -145,7 +145,7 @@ impl Proxy {
     pub fn usage(&mut self, id: BucketId, usage: Usage, now: Moment) -> Result<(), Refused> {
         let is_known = self.buckets.contains_key(&id);
         if !is_known && let Err(refused) = self.open(&id, usage, now) {
-            self.abandoned.push(id);
+            self.give_up(id);
             return Err(refused);
         }
         self.count(&id, usage, now);
@@ -158,6 +158,13 @@ impl Proxy {
         }
         self.has_news = true;
         Ok(())
+    }
+
+    /// The proxy is told to let go of a bucket that it may not have. Of many it tells again what there is no room for here.
+    pub fn give_up(&mut self, id: BucketId) {
+        if self.abandoned.len() < MOST_BUCKETS && length(&id) <= MOST_NAMES {
+            self.abandoned.push(id);
+        }
     }
 
     fn open(&mut self, id: &BucketId, usage: Usage, now: Moment) -> Result<(), Refused> {

@@ -309,6 +309,8 @@ impl Zone {
             for parent in &mut self.parents {
                 parent.wanted.retain(|number, _| buckets.get(*number).is_some());
                 parent.said.retain(|number, _| buckets.get(*number).is_some());
+                parent.unlooked.retain(|number| buckets.get(*number).is_some());
+                parent.untold.retain(|number| buckets.get(*number).is_some());
             }
             self.past.retain(|number, _| buckets.get(*number).is_some());
         }

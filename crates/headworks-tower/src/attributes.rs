@@ -27,9 +27,11 @@ impl<'r> AttributeList<'r> {
         self.0.push((key, Value::Borrowed(value)));
     }
 
-    /// Adds the value of a header, if the request has it and it is text.
+    /// Adds the value of a header, if the request has it and it is text. An empty one counts as none, as it does everywhere.
     pub fn push_header(&mut self, key: &'r str, headers: &'r HeaderMap, name: impl header::AsHeaderName) {
-        if let Some(value) = headers.get(name).and_then(|value| value.to_str().ok()) {
+        if let Some(value) =
+            headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty())
+        {
             self.push(key, value);
         }
     }

@@ -125,6 +125,14 @@ impl Allowance {
         self.take_what_is_there(cost)
     }
 
+    /// Takes back what somebody had in hand who counts alone no longer.
+    pub(super) fn put_back(&self, hand: i64) {
+        if self.is_guarded() && hand > 0 {
+            self.tokens.fetch_add(hand, Relaxed);
+            self.tokens.fetch_min(self.depth.load(Relaxed), Relaxed);
+        }
+    }
+
     /// Begins anew, for another bucket.
     pub(super) fn clear(&self) {
         self.in_hand.store(UNGUARDED, Relaxed);

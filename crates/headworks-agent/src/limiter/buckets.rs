@@ -83,7 +83,10 @@ impl Buckets {
         if !is_new {
             self.tracked.fetch_sub(1, Relaxed);
         } else if !named && self.full.load(Relaxed) {
-            record.set_away(true);
+            // Some prepared request may have found it in between.
+            if record.set_away(true) {
+                ledger.begin_epoch();
+            }
         }
         if record.sends_away() { self.rest(ledger) } else { Some((number, record)) }
     }

@@ -92,7 +92,8 @@ pub(super) fn decide(rules: &Rules, request: Request<'_>, now: impl FnOnce() -> 
 
 /// Gives back what a request was charged by the exact limits that it meets.
 pub(super) fn give_back(rules: &Rules, request: Request<'_>, now: Moment) {
-    for met in all(rules, &request).filter(|met| met.first.is_some()) {
+    // One that is in shadow and full charges nothing, and which one was is not known any more: what is given back would be another's.
+    for met in all(rules, &request).filter(|met| met.first.is_some() && request.enforces(met.mode)) {
         exact::give_back(&met.ask(request), now);
     }
 }

@@ -20,7 +20,8 @@ pub struct Keyed<const N: usize> {
     keys: [Arc<str>; N],
     /// What its thread would have.
     local: Local,
-    /// By the rules that `local` has.
+    /// What the form was worked out by: `local` may have later rules by the time of the next request.
+    generation: u64,
     form: Known,
     /// It is decided as any other request: exact limits may have a say, or there are too many limits to look at each.
     plainly: bool,
@@ -29,7 +30,14 @@ pub struct Keyed<const N: usize> {
 impl<const N: usize> Keyed<N> {
     pub(super) fn new(limiter: &Arc<Inner>, keys: [Arc<str>; N]) -> Self {
         let local = Local::new(limiter);
-        let mut keyed = Self { limiter: limiter.clone(), keys, local, form: Known::default(), plainly: true };
+        let mut keyed = Self {
+            limiter: limiter.clone(),
+            keys,
+            local,
+            generation: 0,
+            form: Known::default(),
+            plainly: true,
+        };
         keyed.resolve();
         keyed
     }
@@ -37,7 +45,9 @@ impl<const N: usize> Keyed<N> {
     /// Decides a request with these values, as [`Limiter::check`](crate::Limiter::check) does.
     #[inline(always)]
     pub fn check(&mut self, values: [&str; N], asked: Option<u32>) -> Verdict {
-        if self.local.rules.generation != self.limiter.generation.load(Acquire) {
+        if self.generation != self.limiter.generation.load(Acquire)
+            || self.generation != self.local.rules.generation
+        {
             self.resolve();
         }
         if self.plainly || asked == Some(0) {
@@ -62,6 +72,7 @@ impl<const N: usize> Keyed<N> {
     #[inline(never)]
     fn resolve(&mut self) {
         let rules = local::current(&mut self.local.rules, &self.limiter);
+        self.generation = rules.generation;
         self.form = Known::of(rules, self.keys.iter().map(|key| &**key));
         self.plainly = !rules.exact().is_empty() || self.form.has_too_many();
     }

@@ -141,12 +141,12 @@ impl Limiter {
     }
 
     /// Gives back what [`Self::check`] has charged to exact limits for a request that came to nothing after all, as far as it still
-    /// counts. Limits by ratio have nothing to give back, nor have buckets in a store, nor one that values without a bucket of their own
+    /// counts. Limits in shadow and those by ratio have nothing to give back, nor have buckets in a store, nor one that values without a bucket of their own
     /// share.
     pub fn give_back(&self, attributes: Attributes<'_>, asked: Option<u32>) {
         local::with(&self.inner, |local| {
             let rules = local::current(&mut local.rules, &self.inner);
-            let request = Request { attributes, asked, shadow_all: false };
+            let request = Request { attributes, asked, shadow_all: self.is_shadow_all() };
             exact::give_back(rules, request, self.inner.wall.now());
         });
     }
@@ -219,6 +219,11 @@ impl Limiter {
     /// Records that nobody reads any more may be used again.
     pub(crate) fn tend(&self, now: Moment) {
         self.inner.ledger.tend(now);
+    }
+
+    /// Whether the fleet's switch has turned every limit to shadow.
+    pub fn is_shadow_all(&self) -> bool {
+        self.inner.shadow_all.load(Relaxed)
     }
 
     /// From the next request on every limit is in shadow, or in its own mode again.

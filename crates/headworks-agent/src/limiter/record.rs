@@ -276,9 +276,10 @@ impl Record {
         self.tally.counts()
     }
 
-    /// What threads counted for themselves is counted here.
-    pub(super) fn bring_in(&self, counts: Counts) {
-        self.tally.add(counts);
+    /// What somebody counted in a cell is counted here, and the tokens that it had in hand go back.
+    pub(super) fn bring_in(&self, cell: &Cell) {
+        self.tally.add(cell.tally.counts());
+        self.allowance.put_back(cell.hand.load(Relaxed));
     }
 
     /// The number of its cells, where some may still hold counts.

@@ -126,6 +126,7 @@ fn is_latest(buckets: &Registry<Bucket>, revision: u64, number: BucketNumber) ->
 #[derive(Debug, Default)]
 pub(super) struct Alike {
     at: Moment,
+    revision: u64,
     /// By what a child was told so far, and what it holds.
     headrooms: HashMap<(u64, (usize, u64)), Headrooms>,
 }
@@ -157,8 +158,8 @@ impl Children {
         if child.told == self.revision {
             return Sections { complete: true, ..Sections::default() };
         }
-        if self.alike.at != now {
-            self.alike = Alike { at: now, ..Alike::default() };
+        if (self.alike.at, self.alike.revision) != (now, self.revision) {
+            self.alike = Alike { at: now, revision: self.revision, ..Alike::default() };
         }
         let like = (child.told, child.held.mark());
         if let Some(known) = self.alike.headrooms.get(&like) {

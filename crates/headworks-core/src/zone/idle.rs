@@ -52,6 +52,8 @@ impl Zone {
             parent.link.forget(number, life);
             parent.wanted.remove(&number);
             parent.said.remove(&number);
+            parent.unlooked.remove(&number);
+            parent.untold.remove(&number);
         }
         self.past.remove(&number);
     }

@@ -24,7 +24,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, env = "HEADWORKS_GRPC_TLS", requires_all = ["tls_cert", "grpc"], value_parser = BoolishValueParser::new())]
     pub(crate) grpc_tls: bool,
     /// Headers whose values become attributes, for /allow and external authorization: x-api-key=caller. What a query or a route
-    /// names itself comes first; of a header that is there several times the first line counts; empty ones count as absent. With this
+    /// names itself comes first; of a header that is there several times /allow takes the first line, and Envoy hands on all of them in one value; empty ones count as absent. With this
     /// or --client-attribute, /allow wants no `key`. Clients can send any header: have the proxy set those that name somebody
     #[arg(long, env = "HEADWORKS_ATTRIBUTES_FROM", value_delimiter = ',', value_name = "HEADER=ATTRIBUTE,…")]
     pub(crate) attributes_from: Vec<FromHeader>,

@@ -11,6 +11,7 @@ mod grpc;
 mod http;
 mod per_second;
 mod query;
+mod stand_in;
 mod stats;
 
 pub(crate) use args::ProxyArgs;

@@ -11,12 +11,13 @@ use std::task::{Context, Poll};
 use axum::http;
 use bytes::{Buf, BufMut};
 use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_service_server::SERVICE_NAME;
+use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_usage_reports::BucketQuotaUsage;
 use envoy_types::pb::envoy::service::rate_limit_quota::v3::{
     RateLimitQuotaResponse, RateLimitQuotaUsageReports,
 };
 use futures_util::future::BoxFuture;
 use headworks_core::quota::MOST_BUCKETS;
-use prost::encoding::{DecodeContext, WireType, skip_field};
+use prost::encoding::{DecodeContext, WireType, decode_varint, skip_field};
 use prost::{DecodeError, Message};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
@@ -28,9 +29,9 @@ use tower::Service;
 use super::{Site, stream};
 
 const METHOD: &str = "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
-/// Largest message: a report of as many buckets as an Envoy may have, whose names take a quarter of a megabyte together.
-const MOST_BYTES: usize = 512 * 1024;
-/// Entries of one message. An Envoy whose buckets are about to be given up has a few more than it may.
+/// Largest message: a report of many more buckets than an Envoy may have, since there is nobody to give them up while it is on its own.
+const MOST_BYTES: usize = 2 * 1024 * 1024;
+/// Entries of one message that are kept. Those that are beyond what an Envoy may have are given up, so that its next reports are shorter.
 const MOST_ENTRIES: usize = 2 * MOST_BUCKETS;
 /// The field of [`RateLimitQuotaUsageReports`] that repeats.
 const USAGES: u32 = 2;
@@ -44,8 +45,8 @@ pub(super) type Answers = ReceiverStream<Result<RateLimitQuotaResponse, Status>>
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bounded {
     pub(super) reports: RateLimitQuotaUsageReports,
-    /// Entries were left out.
-    pub(super) is_overfull: bool,
+    /// Entries that were left out: for their number, or since they could not be read.
+    pub(super) left_out: usize,
 }
 
 impl Message for Bounded {
@@ -60,11 +61,18 @@ impl Message for Bounded {
         buf: &mut impl Buf,
         ctx: DecodeContext,
     ) -> Result<(), DecodeError> {
-        if tag == USAGES && self.reports.bucket_quota_usages.len() >= MOST_ENTRIES {
-            self.is_overfull = true;
+        if tag != USAGES || wire_type != WireType::LengthDelimited {
+            return self.reports.merge_field(tag, wire_type, buf, ctx);
+        }
+        if self.reports.bucket_quota_usages.len() >= MOST_ENTRIES {
+            self.left_out += 1;
             return skip_field(wire_type, tag, buf, ctx);
         }
-        self.reports.merge_field(tag, wire_type, buf, ctx)
+        match read(buf)? {
+            Some(usage) => self.reports.bucket_quota_usages.push(usage),
+            None => self.left_out += 1,
+        }
+        Ok(())
     }
 
     fn encoded_len(&self) -> usize {
@@ -74,6 +82,14 @@ impl Message for Bounded {
     fn clear(&mut self) {
         *self = Self::default();
     }
+}
+
+/// One entry; `None` if it cannot be read by itself. Its texts may be what a client has sent, and no UTF-8: that must not end the stream
+/// of all others.
+fn read(buf: &mut impl Buf) -> Result<Option<BucketQuotaUsage>, DecodeError> {
+    let length = usize::try_from(decode_varint(buf)?).unwrap_or(usize::MAX);
+    // Of a message that ends within an entry the rest is none.
+    Ok(BucketQuotaUsage::decode(buf.copy_to_bytes(length.min(buf.remaining()))).ok())
 }
 
 /// The server of Envoys.
@@ -120,16 +136,32 @@ impl StreamingService<Bounded> for Method {
 
 #[cfg(test)]
 mod tests {
-    use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_usage_reports::BucketQuotaUsage;
-
     use super::*;
+
+    #[test]
+    fn an_entry_that_is_no_text_is_left_out_and_no_other() {
+        let good = BucketQuotaUsage { num_requests_allowed: 7, ..Default::default() };
+        let mut bytes =
+            RateLimitQuotaUsageReports { domain: "lab".to_owned(), bucket_quota_usages: vec![good.clone()] }
+                .encode_to_vec();
+        // A bucket id with the key "a" and a value of one byte that is no UTF-8.
+        let entry: &[u8] = &[0x0a, 0x08, 0x0a, 0x06, 0x0a, 0x01, b'a', 0x12, 0x01, 0xff];
+        bytes.extend([0x12, u8::try_from(entry.len()).unwrap()]);
+        bytes.extend(entry);
+        bytes.extend(
+            RateLimitQuotaUsageReports { domain: String::new(), bucket_quota_usages: vec![good.clone()] }
+                .encode_to_vec(),
+        );
+        let bounded = Bounded::decode(&*bytes).unwrap();
+        assert_eq!((bounded.left_out, bounded.reports.bucket_quota_usages), (1, vec![good.clone(), good]));
+    }
 
     #[test]
     fn a_message_of_entries_alone_keeps_no_more_than_may_be() {
         let usages = vec![BucketQuotaUsage::default(); MOST_BYTES / 2];
         let reports = RateLimitQuotaUsageReports { domain: "lab".to_owned(), bucket_quota_usages: usages };
         let bounded = Bounded::decode(&*reports.encode_to_vec()).unwrap();
-        assert!(bounded.is_overfull);
+        assert_eq!(bounded.left_out, MOST_BYTES / 2 - MOST_ENTRIES);
         assert_eq!(bounded.reports.domain, "lab");
         assert_eq!(bounded.reports.bucket_quota_usages.len(), MOST_ENTRIES);
     }
@@ -139,6 +171,6 @@ mod tests {
         let usages = vec![BucketQuotaUsage { num_requests_allowed: 7, ..Default::default() }; MOST_BUCKETS];
         let reports = RateLimitQuotaUsageReports { domain: String::new(), bucket_quota_usages: usages };
         let bounded = Bounded::decode(&*reports.encode_to_vec()).unwrap();
-        assert!(!bounded.is_overfull && bounded.reports == reports);
+        assert!(bounded.left_out == 0 && bounded.reports == reports);
     }
 }

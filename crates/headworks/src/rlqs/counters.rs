@@ -39,6 +39,11 @@ impl Counters {
         counter.fetch_add(1, Relaxed);
     }
 
+    /// So many buckets made no sense.
+    pub(super) fn note_unsound(&self, buckets: usize) {
+        self.malformed.fetch_add(buckets as u64, Relaxed);
+    }
+
     /// A stream ended with an error: for what its Envoy said, or since that broke off.
     pub(super) fn note_end(&self, status: &Status) {
         // The latter two are what the library says of messages that are too long, or that cannot be read.

@@ -56,6 +56,10 @@ fn outcome(input: &[u8]) -> String {
     };
     let (mut proxy, mut refused) = (proxy(), 0);
     for (second, (id, usage)) in (1..).zip(usages) {
+        let Ok(usage) = usage else {
+            refused += 1;
+            continue;
+        };
         assert!(!id.is_empty() && id.is_sorted() && id.iter().all(|(key, _)| key != DOMAIN));
         refused += u32::from(proxy.usage(id, usage, Moment::after(Duration::from_secs(second))).is_err());
     }

@@ -7,7 +7,7 @@ use envoy_types::pb::envoy::service::rate_limit_quota::v3::RateLimitQuotaRespons
 use headworks_agent::{Clock, draw_incarnation, settings};
 use headworks_core::agent::Identity;
 use headworks_core::message::Plan;
-use headworks_core::quota::{Proxy, Refused};
+use headworks_core::quota::Proxy;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_stream::wrappers::ReceiverStream;
@@ -148,21 +148,34 @@ impl<'s> Talk<'s> {
 
     /// Takes in a message; how many buckets it told of.
     fn hear(&mut self, message: Bounded) -> Result<usize, Malformed> {
+        let left_out = message.left_out;
         let usages = wire::usages(message, &self.domain)?;
-        let (entries, now) = (usages.len(), self.clock.now());
+        let (entries, now) = (usages.len() + left_out, self.clock.now());
+        if left_out > 0 {
+            self.site.counters.note_unsound(left_out);
+            self.doubt(&"there are more than may be, or their ids are no UTF-8");
+        }
         for (id, usage) in usages {
-            if let Err(refused) = self.proxy.usage(id, usage, now) {
-                self.doubt(refused);
+            match usage.map(|usage| self.proxy.usage(id.clone(), usage, now)) {
+                Ok(Ok(())) => {}
+                Ok(Err(refused)) => {
+                    self.site.counters.note(refused);
+                    self.doubt(&refused);
+                }
+                Err(unsound) => {
+                    self.proxy.give_up(id);
+                    self.site.counters.note_unsound(1);
+                    self.doubt(&unsound);
+                }
             }
         }
         self.open.has(self.proxy.buckets());
         Ok(entries)
     }
 
-    fn doubt(&mut self, refused: Refused) {
-        self.site.counters.note(refused);
+    fn doubt(&mut self, cause: &dyn std::fmt::Display) {
         if !std::mem::replace(&mut self.doubted, true) {
-            let (envoy, cause) = (self.name.as_str(), refused.to_string());
+            let (envoy, cause) = (self.name.as_str(), cause.to_string());
             tracing::warn!(envoy, cause, "requests of some buckets pass; more of them are only counted");
         }
     }

@@ -30,10 +30,12 @@ pub(super) enum Malformed {
     Domain,
     #[error("a stream has one domain: close it, and open another one for another domain")]
     OtherDomain,
-    #[error("a report must tell of at least one bucket")]
-    Empty,
-    #[error("a report tells of too many buckets: configure fewer, or split them over domains")]
-    Overfull,
+}
+
+/// Why a bucket is refused. The others of its message are not: Envoy reports all it has in each, and made them from what its
+/// clients send, so that one client could end the stream for all again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unsound {
     #[error("a bucket needs an id with 1 to {MOST_PAIRS} keys that are not empty")]
     Id,
     #[error("keys and values of a bucket id must have no control characters")]
@@ -57,47 +59,49 @@ pub(super) fn domain(first: &Bounded) -> Result<String, Malformed> {
     if is_sound { Ok(domain.clone()) } else { Err(Malformed::Domain) }
 }
 
-/// What a message on a stream of this domain tells. All of it is looked at before anything is taken in.
-pub(super) fn usages(message: Bounded, domain: &str) -> Result<Vec<(BucketId, Usage)>, Malformed> {
-    let Bounded { reports, is_overfull } = message;
-    if is_overfull {
-        return Err(Malformed::Overfull);
-    }
+/// What a report tells of one bucket, or why that is refused.
+pub(super) type Told = (BucketId, Result<Usage, Unsound>);
+
+/// What a message on a stream of this domain tells: of nothing, where an Envoy is idle.
+pub(super) fn usages(message: Bounded, domain: &str) -> Result<Vec<Told>, Malformed> {
+    let reports = message.reports;
     // Later ones need not name it, and Envoy does.
     if !reports.domain.is_empty() && reports.domain != domain {
         return Err(Malformed::OtherDomain);
     }
-    if reports.bucket_quota_usages.is_empty() {
-        return Err(Malformed::Empty);
-    }
-    reports.bucket_quota_usages.into_iter().map(usage).collect()
+    Ok(reports.bucket_quota_usages.into_iter().map(told).collect())
 }
 
-fn usage(told: BucketQuotaUsage) -> Result<(BucketId, Usage), Malformed> {
-    let id = id(told.bucket_id)?;
+fn told(mut told: BucketQuotaUsage) -> Told {
+    // Its keys have no order of their own.
+    let mut id: BucketId =
+        told.bucket_id.take().map(|id| id.bucket.into_iter().collect()).unwrap_or_default();
+    id.sort();
+    let usage = is_sound(&id).and_then(|()| usage(&told));
+    (id, usage)
+}
+
+fn usage(told: &BucketQuotaUsage) -> Result<Usage, Unsound> {
     // Whole seconds, and none for a bucket that has just come to be: good for nothing else.
     let is_new = told.time_elapsed.is_none_or(|elapsed| (elapsed.seconds, elapsed.nanos) == (0, 0));
     let usage = Usage { allowed: told.num_requests_allowed, denied: told.num_requests_denied, is_new };
     if usage.allowed > MOST_REQUESTS || usage.denied > MOST_REQUESTS {
-        return Err(Malformed::Requests);
+        return Err(Unsound::Requests);
     }
-    Ok((id, usage))
+    Ok(usage)
 }
 
-/// Its keys have no order of their own.
-fn id(told: Option<WireId>) -> Result<BucketId, Malformed> {
-    let mut id: BucketId = told.map(|id| id.bucket.into_iter().collect()).unwrap_or_default();
+fn is_sound(id: &[(String, String)]) -> Result<(), Unsound> {
     if id.is_empty() || id.len() > MOST_PAIRS || id.iter().any(|(key, _)| key.is_empty()) {
-        return Err(Malformed::Id);
+        return Err(Unsound::Id);
     }
     if id.iter().any(|(key, value)| key.chars().chain(value.chars()).any(char::is_control)) {
-        return Err(Malformed::Control);
+        return Err(Unsound::Control);
     }
     if id.iter().any(|(key, _)| key == DOMAIN) {
-        return Err(Malformed::DomainKey);
+        return Err(Unsound::DomainKey);
     }
-    id.sort();
-    Ok(id)
+    Ok(())
 }
 
 /// What Envoy is to do, in messages that are not too long.
@@ -152,9 +156,9 @@ mod tests {
         }
     }
 
-    fn read(domain: &str, told: Vec<BucketQuotaUsage>) -> Result<Vec<(BucketId, Usage)>, Malformed> {
+    fn read(domain: &str, told: Vec<BucketQuotaUsage>) -> Result<Vec<Told>, Malformed> {
         let reports = RateLimitQuotaUsageReports { domain: domain.to_owned(), bucket_quota_usages: told };
-        usages(Bounded { reports, is_overfull: false }, "lab")
+        usages(Bounded { reports, left_out: 0 }, "lab")
     }
 
     #[test]
@@ -162,39 +166,42 @@ mod tests {
         let read = read("lab", vec![told(&[("user", "u"), ("rule", "r")], 7)]).unwrap();
         let [rule, user] = ["rule", "user"].map(|key| (key.to_owned(), key[..1].to_owned()));
         assert_eq!(read[0].0, [rule, user]);
-        assert_eq!(read[0].1, Usage { allowed: 7, denied: 0, is_new: false });
+        assert_eq!(read[0].1, Ok(Usage { allowed: 7, denied: 0, is_new: false }));
     }
 
     #[test]
     fn a_bucket_that_has_just_come_to_be_tells_no_time() {
         for elapsed in [None, seconds(0)] {
             let new = BucketQuotaUsage { time_elapsed: elapsed, ..told(&[("a", "b")], 1) };
-            assert!(read("", vec![new]).unwrap()[0].1.is_new);
+            assert!(read("", vec![new]).unwrap()[0].1.unwrap().is_new);
         }
     }
 
     #[test]
     fn what_makes_no_sense_is_told_by_its_cause() {
-        let one = |pairs: &[(&str, &str)]| read("lab", vec![told(pairs, 1)]).unwrap_err();
-        assert_eq!(read("lab", Vec::new()), Err(Malformed::Empty));
+        let unsound = |told| read("lab", vec![told]).unwrap()[0].1.unwrap_err();
+        let one = |pairs: &[(&str, &str)]| unsound(told(pairs, 1));
+        assert_eq!(read("lab", Vec::new()), Ok(Vec::new()), "an Envoy that is idle");
         assert_eq!(read("other", vec![told(&[("a", "b")], 1)]), Err(Malformed::OtherDomain));
-        assert_eq!(one(&[]), Malformed::Id);
-        assert_eq!(one(&[("", "b")]), Malformed::Id);
-        assert_eq!(one(&[("a", "b\0")]), Malformed::Control);
-        assert_eq!(one(&[("a\n", "b")]), Malformed::Control);
-        assert_eq!(one(&[("domain", "b")]), Malformed::DomainKey);
-        assert_eq!(read("lab", vec![told(&[("a", "b")], u64::MAX)]), Err(Malformed::Requests));
-        assert_eq!(read("lab", vec![BucketQuotaUsage::default()]), Err(Malformed::Id));
+        assert_eq!(one(&[]), Unsound::Id);
+        assert_eq!(one(&[("", "b")]), Unsound::Id);
+        assert_eq!(one(&[("a", "b\0")]), Unsound::Control);
+        assert_eq!(one(&[("a\n", "b")]), Unsound::Control);
+        assert_eq!(one(&[("domain", "b")]), Unsound::DomainKey);
+        assert_eq!(unsound(told(&[("a", "b")], u64::MAX)), Unsound::Requests);
+        assert_eq!(unsound(BucketQuotaUsage::default()), Unsound::Id);
+        let some = read("lab", vec![told(&[("a", "b\t")], 1), told(&[("a", "b")], 1)]).unwrap();
+        assert!(some[0].1.is_err() && some[1].1.is_ok(), "one client does not speak for the others");
         let names: Vec<String> = (0..=MOST_PAIRS).map(|n| n.to_string()).collect();
         let pairs: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
-        assert_eq!(one(&pairs), Malformed::Id);
+        assert_eq!(one(&pairs), Unsound::Id);
     }
 
     #[test]
     fn a_stream_begins_with_a_domain() {
         let first = |domain: &str| {
             let reports = RateLimitQuotaUsageReports { domain: domain.to_owned(), ..Default::default() };
-            super::domain(&Bounded { reports, is_overfull: false })
+            super::domain(&Bounded { reports, left_out: 0 })
         };
         assert_eq!(first("lab").as_deref(), Ok("lab"));
         for domain in ["", "a\nb", &"x".repeat(129)] {

@@ -34,7 +34,7 @@ const REST: Duration = Duration::from_micros(100);
 const INBOX: usize = 4096;
 
 /// One stream, while it lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StreamId(pub(crate) u64);
 
 /// What a child is sent into: room for one plan. Boxed, since a channel has places for many, each as large as what it carries,
@@ -299,7 +299,10 @@ impl<S: Seat> Driver<S> {
         let revision = self.seat.node().children().revision();
         let all = std::mem::take(&mut self.pushes.all)
             || std::mem::replace(&mut self.pushes.revision, revision) != revision;
-        let stirred = std::mem::take(&mut self.pushes.stirred);
+        let mut stirred = std::mem::take(&mut self.pushes.stirred);
+        // A child that reports and has no room is there once for each report.
+        stirred.sort_unstable();
+        stirred.dedup();
         let streams = if all { self.streams.keys().copied().collect() } else { stirred };
         self.push(streams, now, |_, _| false);
     }

@@ -68,7 +68,7 @@ impl Ledger {
             let Some(record) = self.slab.get(number) else { continue };
             let Some(cell) = record.cell() else { continue };
             for cell in stripes.all.iter().filter_map(|stripe| stripe.peek(cell)) {
-                record.bring_in(cell.tally.counts());
+                record.bring_in(cell);
                 cell.clear();
             }
             record.leave_cell();
@@ -111,7 +111,7 @@ impl Ledger {
         let mut stripes = self.stripes.write().unwrap_or_else(PoisonError::into_inner);
         let cells = stripes.prepared.remove(&number).unwrap_or_default();
         if let Some(record) = self.slab.get(number) {
-            cells.iter().for_each(|cell| record.bring_in(cell.tally.counts()));
+            cells.iter().for_each(|cell| record.bring_in(cell));
         }
     }
 
@@ -124,7 +124,7 @@ impl Ledger {
         cells.swap_remove(place);
         let is_last = cells.is_empty();
         if let Some(record) = self.slab.get(number) {
-            record.bring_in(cell.tally.counts());
+            record.bring_in(cell);
             if is_last {
                 record.unpin();
             }

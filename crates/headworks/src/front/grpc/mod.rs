@@ -41,6 +41,8 @@ type AuthzServer = AuthorizationServer<ExtAuthz>;
 /// Largest message. A proxy puts headers of its clients into it, of 60 KiB by its default, and an error would let a request
 /// pass: what they send should be read, and judged by the bounds of values.
 const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+/// Largest message to health and reflection: a name.
+const MAX_QUESTION_BYTES: usize = 16 * 1024;
 /// Time for a request to come in whole, and be answered: ends messages that trickle in.
 const WHOLE: Duration = Duration::from_secs(10);
 /// What the services are, for tools that ask.
@@ -70,9 +72,11 @@ impl GrpcFront {
                 .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         };
         let failed = |error| Failure::Failed(format!("the reflection service cannot be made: {error}"));
-        let others = Routes::new(health)
-            .add_service(described().build_v1().map_err(failed)?)
-            .add_service(described().build_v1alpha().map_err(failed)?)
+        let (v1, v1alpha) =
+            (described().build_v1().map_err(failed)?, described().build_v1alpha().map_err(failed)?);
+        let others = Routes::new(health.max_decoding_message_size(MAX_QUESTION_BYTES))
+            .add_service(v1.max_decoding_message_size(MAX_QUESTION_BYTES))
+            .add_service(v1alpha.max_decoding_message_size(MAX_QUESTION_BYTES))
             .prepare();
         let front =
             Self { rls, authz: AuthzServer::new(authz).max_decoding_message_size(MAX_MESSAGE_BYTES), others };
@@ -120,7 +124,7 @@ impl Service<Request<Incoming>> for GrpcFront {
         if path == CHECK {
             return in_time(self.authz.clone().call(request));
         }
-        Either::Right(Box::pin(self.others.clone().call(request)))
+        in_time(self.others.clone().call(request))
     }
 }
 

@@ -10,7 +10,8 @@ use envoy_types::pb::envoy::service::auth::v3::attribute_context::{HttpRequest, 
 
 use crate::front::client;
 use crate::front::derived::Derived;
-use crate::front::query::{MAX_ATTRIBUTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
+use crate::front::query::{MAX_ATTRIBUTES, MAX_NAME_BYTES};
+use crate::front::stand_in;
 
 /// Which facts become attributes, beside what the route's `context_extensions` say.
 #[derive(Clone, Debug, Default)]
@@ -47,13 +48,11 @@ pub(super) enum AskError {
 #[derive(Debug)]
 pub(super) struct Asked<'r> {
     attributes: Vec<(&'r str, Cow<'r, str>)>,
-    /// Some value is longer than any that is counted. Clients choose values, and an error would let their requests pass.
-    pub(super) exceeds: bool,
 }
 
 impl<'r> Asked<'r> {
     pub(super) fn read(context: &'r AttributeContext, settings: &'r AuthzSettings) -> Result<Self, AskError> {
-        let mut asked = Self { attributes: Vec::with_capacity(4), exceeds: false };
+        let mut asked = Self { attributes: Vec::with_capacity(4) };
         // In one order, so that requests of one route are alike.
         let mut extensions: Vec<_> = context.context_extensions.iter().collect();
         extensions.sort_unstable();
@@ -89,11 +88,8 @@ impl<'r> Asked<'r> {
         if self.attributes.len() == MAX_ATTRIBUTES {
             return Err(AskError::TooMany);
         }
-        if value.len() > MAX_VALUE_BYTES {
-            self.exceeds = true;
-        } else {
-            self.attributes.push((name, value));
-        }
+        let is_sound = stand_in::sound(value.as_bytes()).is_some();
+        self.attributes.push((name, if is_sound { value } else { stand_in::of(value.as_bytes()).into() }));
         Ok(())
     }
 
@@ -125,6 +121,7 @@ fn address(source: Option<&Peer>) -> Option<std::net::IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use crate::front::query::MAX_VALUE_BYTES;
     use envoy_types::pb::envoy::config::core::v3::{Address as WireAddress, SocketAddress};
     use envoy_types::pb::envoy::service::auth::v3::attribute_context::Request;
 
@@ -180,10 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_an_error_and_a_long_value_a_refusal() {
+    fn too_much_is_an_error_and_a_long_value_counts() {
         let (mut context, plain) = (context(), settings(&[], &[], None));
         context.context_extensions.insert("long".to_owned(), "x".repeat(MAX_VALUE_BYTES + 1));
-        assert!(Asked::read(&context, &plain).unwrap().exceeds);
+        let asked = Asked::read(&context, &plain).unwrap();
+        assert!(asked.pairs().iter().any(|(name, value)| *name == "long" && value.starts_with("sha256:")));
         context.context_extensions.extend((0..40).map(|n| (n.to_string(), "v".to_owned())));
         assert_eq!(Asked::read(&context, &plain).unwrap_err(), AskError::TooMany);
         context.context_extensions.insert("n".repeat(MAX_NAME_BYTES + 1), "v".to_owned());

@@ -41,8 +41,11 @@ impl Authorization for ExtAuthz {
             }
         };
         let decided = self.decider.decide(Attributes::new(&asked.pairs()), None).await;
-        let allowed = decided.allowed && !asked.exceeds;
-        self.counts.ext_authz.count(allowed);
-        Ok(Response::new(answer::of(allowed, decided.by.as_ref().map(|(_, told)| told), fastrand::f64())))
+        self.counts.ext_authz.count(decided.allowed);
+        Ok(Response::new(answer::of(
+            decided.allowed,
+            decided.by.as_ref().map(|(_, told)| told),
+            fastrand::f64(),
+        )))
     }
 }

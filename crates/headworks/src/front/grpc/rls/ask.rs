@@ -9,7 +9,8 @@ use headworks_core::units::{Rate, Unit};
 use smallvec::SmallVec;
 
 use super::wire::{Descriptor, Request};
-use crate::front::query::{MAX_ATTRIBUTES, MAX_COST, MAX_NAME_BYTES, MAX_VALUE_BYTES};
+use crate::front::query::{MAX_ATTRIBUTES, MAX_COST, MAX_NAME_BYTES};
+use crate::front::stand_in;
 
 /// Most descriptors of one request: each is decided by itself, and a proxy sends a few.
 pub(super) const MAX_DESCRIPTORS: usize = 64;
@@ -84,8 +85,10 @@ pub(super) enum AskError {
     LongKey(usize),
     #[error("a key of descriptor {0}, or the domain, is not UTF-8: write it in UTF-8")]
     NotUtf8(usize),
-    #[error("a key or value of descriptor {0}, or the domain, has control characters: leave them out")]
+    #[error("a key of descriptor {0}, or the domain, has control characters: leave them out")]
     Control(usize),
+    #[error("a value of descriptor {0} cannot be counted by")]
+    Value(usize),
     #[error("the limit of descriptor {0} has the unit {1}: use one from SECOND (1) to YEAR (6)")]
     BadUnit(usize, i32),
 }
@@ -121,7 +124,7 @@ fn read_one<'r>(
     }
     let mut pairs: SmallVec<[(&str, &str); 4]> = SmallVec::new();
     pairs.push((DOMAIN, domain));
-    let mut hits = if descriptor.entries.is_empty() { Hits::None } else { hits(hits_of_request, descriptor) };
+    let hits = if descriptor.entries.is_empty() { Hits::None } else { hits(hits_of_request, descriptor) };
     for entry in &descriptor.entries {
         let key = name(place, &entry.key)?;
         if key.is_empty() {
@@ -130,11 +133,10 @@ fn read_one<'r>(
         if pairs.iter().any(|(other, _)| *other == key) {
             return Err(AskError::Twice(place, key.to_owned()));
         }
-        match value(&entry.value) {
-            Value::Counts("") => {}
-            Value::Counts(value) => pairs.push((key, value)),
-            Value::Excess => hits = Hits::Excess,
-            Value::Control => return Err(AskError::Control(place)),
+        // Whatever is none was replaced when the request came.
+        let value = stand_in::sound(&entry.value).ok_or(AskError::Value(place))?;
+        if !value.is_empty() {
+            pairs.push((key, value));
         }
     }
     let instead = descriptor.limit.as_ref().map(|limit| Instead::of(place, limit)).transpose()?;
@@ -151,26 +153,6 @@ fn name(place: usize, bytes: &[u8]) -> Result<&str, AskError> {
         return Err(AskError::Control(place));
     }
     Ok(name)
-}
-
-/// What a value is worth.
-enum Value<'v> {
-    Counts(&'v str),
-    /// Longer than what is counted, or no text. Clients of the proxy choose values, and an error would let their requests pass: they are
-    /// refused.
-    Excess,
-    /// No header has such characters, so that no client of a proxy gets here.
-    Control,
-}
-
-fn value(bytes: &[u8]) -> Value<'_> {
-    match str::from_utf8(bytes) {
-        Ok(value) if bytes.len() <= MAX_VALUE_BYTES => {
-            let has_control = value.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
-            if has_control { Value::Control } else { Value::Counts(value) }
-        }
-        _ => Value::Excess,
-    }
 }
 
 /// Of the whole request, no hits are one, since such a number cannot be left out; of a descriptor, they are none.

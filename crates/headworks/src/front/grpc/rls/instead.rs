@@ -12,8 +12,9 @@ use headworks_core::exact::{Look, Rule, State};
 use headworks_core::units::Moment;
 
 use super::ask::{Hits, Instead};
+use crate::front::stand_in;
 
-/// Most buckets: some 4 MiB of them, with keys of a hundred bytes.
+/// Most buckets: some 2 MiB of them.
 const MAX_BUCKETS: usize = 10_000;
 
 /// The buckets of all requests that bring a limit along.
@@ -25,7 +26,7 @@ pub(super) struct Brought {
 
 #[derive(Debug, Default)]
 struct Buckets {
-    by_key: HashMap<Box<str>, (Rule, State)>,
+    by_key: HashMap<[u8; 16], (Rule, State)>,
     /// When idle ones were looked for in vain, so that a flood of keys does not make each request look through all.
     full_since: Option<Moment>,
 }
@@ -67,7 +68,7 @@ fn settle((rule, state): &mut (Rule, State), hits: Hits, now: Moment) -> Look {
 }
 
 impl Buckets {
-    fn of(&mut self, key: Box<str>, rule: Rule, now: Moment) -> Option<&mut (Rule, State)> {
+    fn of(&mut self, key: [u8; 16], rule: Rule, now: Moment) -> Option<&mut (Rule, State)> {
         if !self.by_key.contains_key(&key) && !self.has_room(now) {
             return None;
         }
@@ -90,18 +91,17 @@ impl Buckets {
     }
 }
 
-/// Each text with its length, so that no two lists of attributes have a key in common.
-fn key(attributes: Attributes<'_>) -> Box<str> {
+/// A hash, so that a bucket takes the same however long its values are; of each text with its length, so that no two lists of attributes
+/// have one in common.
+fn key(attributes: Attributes<'_>) -> [u8; 16] {
     use std::fmt::Write as _;
-    attributes
-        .iter()
-        .flat_map(|(key, value)| [key, value])
-        .fold(String::with_capacity(64), |mut all, text| {
-            // Writing to a string does not fail.
-            let _ = write!(all, "{}:{text}", text.len());
-            all
-        })
-        .into()
+    let texts = attributes.iter().flat_map(|(key, value)| [key, value]);
+    let all = texts.fold(String::with_capacity(64), |mut all, text| {
+        // Writing to a string does not fail.
+        let _ = write!(all, "{}:{text}", text.len());
+        all
+    });
+    stand_in::hash(all.as_bytes())
 }
 
 #[cfg(test)]

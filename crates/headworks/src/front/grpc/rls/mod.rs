@@ -13,13 +13,14 @@ use std::sync::Arc;
 
 use axum::http;
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code as RateLimitCode;
 use headworks_agent::Remaining;
 use headworks_agent::told::{Basis, Told};
 use headworks_core::exact::Look;
 use hyper::body::Incoming;
 use smallvec::SmallVec;
-use tonic::Status;
 use tonic::body::Body;
+use tonic::{Code, Status};
 
 use super::counts::GrpcCounts;
 use super::unary;
@@ -50,8 +51,13 @@ impl Rls {
         self,
         request: http::Request<Incoming>,
     ) -> Result<http::Response<Body>, Infallible> {
-        let answered = match unary::read(request).await {
-            Ok(asked) => self.answer(&asked).await,
+        let answered = match unary::read::<Request>(request).await {
+            Ok(mut asked) => {
+                asked.replace_unsound();
+                self.answer(&asked).await
+            }
+            // It repeats what a client has sent in each of its descriptors, and an error would let that client pass.
+            Err(status) if status.code() == Code::OutOfRange => Ok(self.too_much()),
             Err(status) => Err(status),
         };
         match &answered {
@@ -59,6 +65,13 @@ impl Rls {
             Err(_) => self.counts.rls.count_error(),
         }
         Ok(answered.map_or_else(Status::into_http, |(_, response)| unary::answer(&response)))
+    }
+
+    /// The answer to a request that is longer than is read.
+    fn too_much(&self) -> (bool, RateLimitResponse) {
+        let passes = self.decider.limiter.is_shadow_all();
+        let code = if passes { RateLimitCode::Ok } else { RateLimitCode::OverLimit };
+        (passes, RateLimitResponse { overall_code: code.into(), ..RateLimitResponse::default() })
     }
 
     /// Whether the request passes, and the answer.
@@ -112,7 +125,8 @@ impl Rls {
         if let Some(instead) = asked.instead.as_ref().filter(|_| hits != Hits::None)
             && let Some(look) = self.brought.check(asked.attributes(), instead, hits)
         {
-            return Said::by_request(*instead, told(instead, &look), look.passes);
+            let passes = look.passes || self.decider.limiter.is_shadow_all();
+            return Said::by_request(*instead, told(instead, &look), passes);
         }
         match hits {
             Hits::None => Said::nothing(),

@@ -4,6 +4,8 @@
 use bytes::Bytes;
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::RateLimitOverride;
 
+use crate::front::stand_in;
+
 /// `RateLimitRequest`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Request {
@@ -13,6 +15,16 @@ pub(super) struct Request {
     pub(super) descriptors: Vec<Descriptor>,
     #[prost(uint32, tag = "3")]
     pub(super) hits_addend: u32,
+}
+
+impl Request {
+    /// Puts what stands for them in the place of values that are none to count by.
+    pub(super) fn replace_unsound(&mut self) {
+        let entries = self.descriptors.iter_mut().flat_map(|descriptor| &mut descriptor.entries);
+        for entry in entries.filter(|entry| stand_in::sound(&entry.value).is_none()) {
+            entry.value = stand_in::of(&entry.value).into();
+        }
+    }
 }
 
 /// `RateLimitDescriptor`.
