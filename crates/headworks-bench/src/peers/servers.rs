@@ -87,7 +87,7 @@ pub(crate) struct Allow;
 
 impl Ask for Allow {
     fn request(&self, key: &str) -> Vec<u8> {
-        format!("GET /allow?caller={key} HTTP/1.1\r\nhost: agent\r\n\r\n").into_bytes()
+        format!("GET /allow?key={key} HTTP/1.1\r\nhost: agent\r\n\r\n").into_bytes()
     }
 
     fn answer(&self, bytes: &[u8]) -> Option<(usize, bool)> {

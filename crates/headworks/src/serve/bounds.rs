@@ -44,7 +44,7 @@ impl Default for Bounds {
             unread: Duration::from_secs(25),
             head_bytes: 32 * 1024,
             body_bytes: MAX_BODY_BYTES,
-            streams: 32,
+            streams: 100,
             window_bytes: 64 * 1024,
         }
     }

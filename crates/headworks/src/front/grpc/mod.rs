@@ -38,9 +38,9 @@ pub(crate) use counts::GrpcCounts;
 
 type AuthzServer = AuthorizationServer<ExtAuthz>;
 
-/// Largest message. A proxy puts headers of its clients into it, of 60 KiB by its default, and an error would let a request
-/// pass: what they send should be read, and judged by the bounds of values.
-const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+/// Largest message. A proxy puts headers of its clients into it, of 60 KiB by its default: what they send should be read, and judged
+/// by the bounds of values. All streams of a connection together may hold back a hundred of them, 12 MiB.
+const MAX_MESSAGE_BYTES: usize = 128 * 1024;
 /// Largest message to health and reflection: a name.
 const MAX_QUESTION_BYTES: usize = 16 * 1024;
 /// Time for a request to come in whole, and be answered: ends messages that trickle in.
