@@ -8,6 +8,7 @@ mod envoy;
 mod limiter;
 mod memory;
 mod peers;
+mod processor;
 mod rls;
 mod serve;
 mod stalls;

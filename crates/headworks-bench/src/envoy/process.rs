@@ -1,6 +1,5 @@
 //! Child processes, and what they use of the processor.
 
-use std::fs;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -8,9 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The part of a second in which /proc counts processor time: the same on every machine that Rust's standard library
-/// runs on, whatever its kernel counts in.
-const TICK: Duration = Duration::from_millis(10);
+use crate::processor;
+
 /// How long anything may take to start.
 const START: Duration = Duration::from_secs(20);
 
@@ -29,10 +27,7 @@ impl Process {
 
     /// Processor time of all its threads since it was started.
     pub(super) fn cpu(&self) -> io::Result<Duration> {
-        let path = format!("/proc/{}/stat", self.0.id());
-        processor(&fs::read_to_string(&path)?).ok_or_else(|| {
-            io::Error::other(format!("{path} does not tell what the process uses, as that of Linux does"))
-        })
+        processor::time_of(self.0.id())
     }
 }
 
@@ -41,13 +36,6 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// The name, in brackets, may hold anything; the times are the 12th and 13th word after it.
-fn processor(stat: &str) -> Option<Duration> {
-    let (_, after) = stat.rsplit_once(')')?;
-    let mut words = after.split_whitespace().skip(11).map(|word| word.parse::<u32>().ok());
-    Some(TICK * (words.next()?? + words.next()??))
 }
 
 /// A port of this machine that nobody has.
@@ -70,16 +58,4 @@ pub(super) fn await_true(otherwise: &str, mut is: impl FnMut() -> bool) -> io::R
         sleep(Duration::from_millis(20));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processor_time_is_that_of_user_and_kernel_whatever_the_name_is() {
-        let stat = "17 (a ) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 1";
-        assert_eq!(processor(stat), Some(Duration::from_secs(3)));
-        assert_eq!(processor("17 (a"), None);
-    }
 }

@@ -7,13 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::processor;
+
 /// Ends with this value.
 pub(crate) struct Process {
     child: Child,
 }
-
-/// Parts of a second in which the kernel counts processor time.
-const TICKS: f64 = 100.0;
 
 impl Process {
     /// Starts a program; `install` says where to get it.
@@ -31,21 +30,13 @@ impl Process {
 
     /// Seconds of processor time that it and its children took so far.
     pub(crate) fn cpu(&self) -> io::Result<f64> {
-        let mut all = cpu_of(self.child.id())?;
+        let mut all = processor::time_of(self.child.id())?;
         let children = format!("/proc/{0}/task/{0}/children", self.child.id());
         for child in std::fs::read_to_string(children)?.split_whitespace() {
-            all += child.parse().map_or(Ok(0.0), cpu_of)?;
+            all += child.parse().map_or(Ok(Duration::ZERO), processor::time_of)?;
         }
-        Ok(all)
+        Ok(all.as_secs_f64())
     }
-}
-
-fn cpu_of(process: u32) -> io::Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // Behind the name, which may hold anything: user and system time are the 12th and 13th.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    Ok((ticks(11) + ticks(12)) / TICKS)
 }
 
 impl Drop for Process {

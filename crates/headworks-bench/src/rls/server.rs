@@ -11,6 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::client::{Question, field, number};
+use crate::processor;
 
 /// A second lets pass so many of each key: nothing is refused, and all is counted.
 const MOST: u32 = 1_000_000;
@@ -103,12 +104,7 @@ impl Server {
 
     /// Processor time of its process so far, by itself and in the system for it.
     pub(super) fn processor_time(&self) -> io::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // Behind the name, which is in brackets, user and system time are the 12th and 13th; in hundredths of a second.
-        let behind = stat.rsplit(')').next().unwrap_or_default();
-        let ticks: u64 =
-            behind.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-        Ok(Duration::from_millis(ticks * 10))
+        processor::time_of(self.child.id())
     }
 }
 

@@ -4,11 +4,11 @@
 //! the addresses in there, each proxy has added the one that connected to it at the end, so from the end on those of trusted proxies
 //! are passed over: the first other one is the client. What is before that the client may have made up.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Of an IPv6 address only the first half names a client: the other one it chooses as it likes.
-const PREFIX: u32 = 64;
+use headworks_agent::client_address::ClientAddress;
+
 /// Most addresses of proxies that are passed over.
 const MAX_HOPS: usize = 16;
 
@@ -107,17 +107,13 @@ pub(super) fn address(text: &str) -> Option<IpAddr> {
 
 /// The text that stands for a client: an IPv4 address, or the network of an IPv6 address.
 pub(super) fn value(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => {
-            let network = address.to_bits() >> (128 - PREFIX) << (128 - PREFIX);
-            format!("{}/{PREFIX}", Ipv6Addr::from_bits(network))
-        }
-    }
+    ClientAddress::of(address).to_string()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
 
     fn trust(networks: &[&str]) -> Trust {
